@@ -135,7 +135,6 @@ order_compute(const struct order_options *options,
     result->bound = 0;
     result->bound_kind = ORDER_BOUND_NONE;
     if (!options->uncertified) {
-        result->bound =
-            certificate_bound(op, options->coupled_work, &result->bound_kind);
+        result->bound = certificate_bound(op, &result->bound_kind);
     }
 }

@@ -41,6 +41,7 @@
  *    primal-dual/   The permutation, the order of stages, lower bounds.
  *    lookahead/     What follows from an order, by simulation, and orders that
  *                   are better by that.
+ *    fluid/         Lower bounds where jobs iterate.
  *    baselines/     Published orders to compare with.
  *
  * Measured on the Facebook trace, so that it need not be measured again.  The
@@ -59,7 +60,8 @@
  * the weights of iteration-weight.h and are sorted by bottleneck over weight,
  * or ordered by the same permutation if that is clearly better: the guarantee
  * of the permutation holds for their weighted completion times, but for a
- * factor of 1.25 (stage.c).  The certificate stays that of whole stages.
+ * factor of 1.25 (stage.c).  The certificate is of the problem's stages, each
+ * by itself; fluid/ bounds searches.
  * "grouper" is the permutation alone, of whole stages and at their begins and
  * ends, as published; docs/findings.md compares it.  The order of whole stages
  * by their total work, "work", with jobs ordered by slack, has a mean 1 to 5 %

@@ -71,8 +71,8 @@ add_policy(cJSON *policies, const struct report_policy *p)
     }
     add_number(o, "exchange_s", p->exchange_s);
     add_number(o, "bound_mean_s", p->bound_mean_s);
+    add_number(o, "bound_strict_mean_s", p->bound_strict_mean_s);
     add_string(o, "bound_kind", p->bound_kind);
-    add_number(o, "gap_mean", p->gap_mean);
     add_number(o, "coverage", p->coverage);
     add_number(o, "coverage_fabric", p->coverage_fabric);
     add_number(o, "cpu_busy", p->cpu_busy);
@@ -239,6 +239,7 @@ add_certificate(cJSON *top, const struct report *r)
     }
     add_string(o, "policy", p ? p->name : NULL);
     add_number(o, "bound_mean_s", p ? p->bound_mean_s : NAN);
+    add_number(o, "bound_strict_mean_s", p ? p->bound_strict_mean_s : NAN);
     add_string(o, "bound_kind", p ? p->bound_kind : NULL);
     add_number(o, "mean_sct_s", p ? p->mean_sct_s : NAN);
     add_number(o, "gap", p ? p->mean_sct_s / p->bound_mean_s : NAN);

@@ -193,8 +193,16 @@ report_put_conclusion(const struct report *r, FILE *stream)
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];
 
-        if (!isnan(p->bound_mean_s) && p->bound_mean_s > 0
-            && !isnan(p->mean_sct_s)) {
+        if (!isnan(p->bound_strict_mean_s) && !isnan(p->mean_sct_s)) {
+            fprintf(stream,
+                    "\"%s\": distance to the bound of these stages "
+                    "%.2f (fluid form, %s: %.2f s), %.2f (strict form: %.2f "
+                    "s)\n",
+                    p->name, p->mean_sct_s / p->bound_mean_s, p->bound_kind,
+                    p->bound_mean_s, p->mean_sct_s / p->bound_strict_mean_s,
+                    p->bound_strict_mean_s);
+        } else if (!isnan(p->bound_mean_s) && p->bound_mean_s > 0
+                   && !isnan(p->mean_sct_s)) {
             fprintf(stream, "certificate: no order of the stages of \"%s\" "
                     "has a mean SCT below %.2f s (measured / bound = %.2f; "
                     "bound: %s)\n", p->name, p->bound_mean_s,

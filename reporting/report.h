@@ -143,10 +143,11 @@ struct report_policy {
     double cpu_busy;            /* Mean CPU load of the machine, 0 to 1. */
     double cpu_daemons_s;       /* CPU time of the daemons. */
     double cpu_jobs_s;          /* CPU time of the jobs. */
-    double bound_mean_s;        /* Certificate: lower bound on the mean SCT. */
-    char *bound_kind;           /* Name of that bound, or NULL: "isolated",
-                                 * "ports", "coupled" or "lp". */
-    double gap_mean;            /* Mean over the orders of estimate / bound. */
+    double bound_mean_s;        /* Lower bound on the mean SCT. */
+    double bound_strict_mean_s; /* Its strict form, see order/fluid/fluid.h;
+                                 * NAN if it has none. */
+    char *bound_kind;           /* Name of that bound, or NULL: one of
+                                 * order_bound_names. */
     double decision_us_max;     /* Longest decision of the controller, us. */
     double decisions;           /* Orders that the controller computed. */
     unsigned int restarts;      /* Restarts of daemons. */

@@ -29,6 +29,10 @@
 #include "reporting/report.h"
 #include "scenario/scenario.h"
 #include "sha1.h"
+#include "sim/workload/workload-bound.h"
+#include "sim/workload/workload-training.h"
+#include "sim/workload/workload.h"
+#include "trainer/search/spec.h"
 #include "util.h"
 
 static void
@@ -47,6 +51,39 @@ describe(struct report *r, const struct lab_setting *setting)
     free(text);
     free(actuators);
     free(fabric);
+}
+
+/* Returns true if each job of 'scenario' is one of a search, and exchanges
+ * before it computes again. */
+static bool
+is_rigid(const struct scenario *scenario)
+{
+    for (size_t i = 0; i < scenario->n_searches; i++) {
+        const char *sync = scenario->searches[i].spec->sync;
+
+        if (sync && strcmp(sync, "bsp")) {
+            return false;
+        }
+    }
+    return scenario->n_searches && !scenario->n_cojobs;
+}
+
+/* Bounds the stages of 'scenario', which have all ended under 'p'.  Which jobs
+ * a search keeps is up to their training. */
+static void
+find_bound(const struct scenario *scenario, struct report_policy *p)
+{
+    if (is_rigid(scenario)) {
+        struct workload *w = workload_training_create(scenario);
+        struct workload_bound bound = workload_bound(w, 1, false);
+
+        if (bound.mean > 0) {
+            p->bound_mean_s = bound.mean;
+            p->bound_strict_mean_s = bound.strict;
+            report_set(&p->bound_kind, order_bound_names[bound.kind]);
+        }
+        workload_destroy(w);
+    }
 }
 
 /* Runs the scenario under each policy in turn.  Returns NULL or the message of
@@ -71,6 +108,8 @@ compare(struct cluster *cluster, const struct lab_setting *setting,
             say("%s: %s", p->name, run_error);
             free(error);
             error = run_error;
+        } else {
+            find_bound(setting->scenario, p);
         }
         free(log_dir);
     }
@@ -193,6 +232,7 @@ run_placed(struct placements_run *pr, size_t i, size_t k, const char *dir,
         run_error = policy_run(pr->cluster, pr->setting->plan, scenario,
                                policy->file, log_dir, p);
         if (!run_error) {
+            find_bound(scenario, p);
             report_put_remarks(p, stderr);
         } else if (!interrupt_signal()) {
             say("placement %"PRId64", %s: %s", scenario->seed, policy->name,

@@ -277,12 +277,12 @@ put_header(const struct top_sample *now, const struct top_screen *screen,
 
     svec_add_nocopy(
         lines,
-        xasprintf(
-            "controller %s, order %.0f by policy %s%s, gap of transfers %.2f",
-            member_string(status, "state"), member_number(status, "version"),
-            member_string(status, "policy"),
-            member_number(status, "observe") ? " (observing)" : "",
-            member_number(status, "gap")));
+        xasprintf("controller %s, order %.0f by policy %s%s, %.2f x the bound",
+                  member_string(status, "state"),
+                  member_number(status, "version"),
+                  member_string(status, "policy"),
+                  member_number(status, "observe") ? " (observing)" : "",
+                  member_number(status, "gap")));
     svec_add_nocopy(
         lines,
         xasprintf(

@@ -24,6 +24,31 @@
 #include "timeval.h"
 #include "util.h"
 
+/* Prints, behind 'label', how far the order is from a lower bound of the
+ * running stages.  Later stages are not in it.  Where jobs do not iterate,
+ * computing is not in it either. */
+static void
+print_quality(const char *label, const struct json *json)
+{
+    double gap = member_number(json, "gap");
+    const char *kind = member_string(json, "bound_kind");
+
+    if (has_member(json, "bound_strict_s")) {
+        printf("%sdistance to the bound of these stages, weighted: %.2f "
+               "(fluid form, %s), %.2f (strict form)\n",
+               label, gap, kind,
+               member_number(json, "estimate_s")
+                   / member_number(json, "bound_strict_s"));
+    } else if (member_number(json, "bound_s") > 0) {
+        printf("%sremaining transfers of the running stages, without "
+               "computing, weighted: at most %.2f x the best order "
+               "(bound: %s)\n",
+               label, gap, kind);
+    } else {
+        printf("%sno bound of these stages so far\n", label);
+    }
+}
+
 static void
 print_order(const struct json *json)
 {
@@ -43,10 +68,9 @@ print_order(const struct json *json)
                   member_string(row, "bottleneck"));
     }
     table_finish(t);
-    printf("order %.0f by policy %s; remaining transfers without computing, "
-           "weighted: at most %.2f x the best order (bound: %s)\n",
-           member_number(json, "version"), member_string(json, "policy"),
-           member_number(json, "gap"), member_string(json, "bound_kind"));
+    printf("order %.0f by policy %s; ", member_number(json, "version"),
+           member_string(json, "policy"));
+    print_quality("", json);
 }
 
 static void
@@ -154,17 +178,6 @@ print_why(const struct json *json)
     }
 }
 
-/* Prints what the certificate is of: a fluid model of the transfers that the
- * running stages still need.  Computing, the order of iterations and later
- * stages are not in it. */
-static void
-print_certificate(const struct json *json)
-{
-    printf("certificate remaining transfers of the running stages, without "
-           "computing, weighted: at most %.2f x the best order (bound: %s)\n",
-           member_number(json, "gap"), member_string(json, "bound_kind"));
-}
-
 static void
 print_ends(const struct json *json)
 {
@@ -183,7 +196,7 @@ print_ends(const struct json *json)
             member_number(ends, "earliest_s"),
             member_number(ends, "latest_s"));
     }
-    print_certificate(json);
+    print_quality("", json);
 }
 
 static void
@@ -286,7 +299,7 @@ print_estimates(const struct json *json)
     }
     putchar('\n');
     if (member_number(json, "stages") > 0) {
-        print_certificate(json);
+        print_quality("bound       ", json);
         printf("predicted   mean completion time of running stages %.1f s, "
                "without Stagecoach %.1f s: %.2f x\n",
                member_number(predicted, "order_mean_s"),
@@ -417,16 +430,6 @@ print_stages(const struct json *json)
     table_finish(t);
 }
 
-static void
-print_stages_and_bound(const struct json *json)
-{
-    print_stages(json);
-    printf("%.0f decisions; no schedule has a mean below %.3f s (bound: %s)\n",
-           member_number(json, "decisions"),
-           member_number(json, "bound_mean_s"),
-           member_string(json, "bound_kind"));
-}
-
 int
 cmd_stages(int argc, char *argv[])
 {
@@ -452,7 +455,7 @@ cmd_stages(int argc, char *argv[])
     }
     if (!o.age_ms) {
         return controller_ask(argv[0], "controller/stages", 0, NULL, o.json,
-                              print_stages_and_bound);
+                              print_stages);
     }
     since = xasprintf("%"PRId64, (int64_t) time_wall_msec() - o.age_ms);
     args[1] = since;

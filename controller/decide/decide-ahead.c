@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "controller/decide/decide-outlook.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/model/cluster.h"
@@ -26,12 +27,19 @@ VLOG_DEFINE_THIS_MODULE(decide_ahead);
 #define MAX_RUNS 120
 #define MAX_CPU_S 0.1
 
+/* Multiplications of each form of a bound: about 0.2 s. */
+#define BOUND_WORK 1e9
+#define MIN_BOUND_MS 2000 /* From one to the next. */
+
 /* What the two threads exchange. */
 struct task {
     struct decide_outlook *outlook;
     uint64_t seed;
-    long long now;           /* time_msec() of the outlook. */
-    struct plan_result plan; /* Once it is ready. */
+    long long now;                   /* time_msec() of the outlook. */
+    bool plans, bounds;              /* What is wanted. */
+    struct plan_result plan;         /* Once it is ready. */
+    struct decide_ahead_bound bound; /* Likewise. */
+    double bound_s;                  /* Time that the bound took. */
 };
 
 struct decide_ahead {
@@ -44,9 +52,12 @@ struct decide_ahead {
     /* The main thread. */
     bool started, failed;
     pthread_t thread;
-    bool waits;        /* For the plan of a task. */
-    long long next;    /* time_msec() of the next task at the
-                        * earliest. */
+    bool waits;     /* For the plan of a task. */
+    long long next; /* time_msec() of the next plan at the
+                     * earliest. */
+    long long next_bound;
+    long long bounded; /* time_msec() of the outlook of 'bound'. */
+    struct decide_ahead_bound bound;
     long long planned; /* time_msec() of the outlook of the plan in
                         * force, LLONG_MIN without one. */
     struct decide_ahead_counts counts;
@@ -61,15 +72,61 @@ task_destroy(struct task *task)
     }
 }
 
+/* Adds what 'job' has left.  It may have done a part of its computing. */
+static void
+add_job(struct fluid *f, const struct judge_situation *sit,
+        const struct judge_job *job)
+{
+    double alone = job->wait + job->exchange
+                   + (job->iterations - 1) * (job->compute + job->exchange);
+
+    fluid_add_job(f, job->iterations, alone / job->iterations);
+    for (size_t d = 0; d < job->n_demands; d++) {
+        fluid_add_demand(f, job->demands[d].port,
+                         job->demands[d].bytes
+                             / sit->capacity[job->demands[d].port]);
+    }
+}
+
+/* Returns the bound of the running stages, and what is predicted of them. */
+static struct decide_ahead_bound
+find_bound(const struct decide_outlook *outlook)
+{
+    const struct judge_situation *sit = &outlook->situation;
+    struct fluid *f = fluid_create(sit->n_ports);
+    struct decide_ahead_bound b = { .estimate = outlook->estimate };
+
+    for (size_t i = 0; i < sit->n_searches; i++) {
+        const struct judge_search *search = &sit->searches[i];
+
+        fluid_add_search(f, search->weight, 0);
+        fluid_add_rung(f, search->n_jobs);
+        for (size_t k = 0; k < search->n_jobs; k++) {
+            add_job(f, sit, &sit->jobs[search->first_job + k]);
+        }
+    }
+    b.bound = fluid_bound(f, BOUND_WORK);
+    fluid_destroy(f);
+    return b;
+}
+
 static void
 run_task(struct task *task)
 {
     const struct plan_options options = { .n_runs = MAX_RUNS,
                                           .cpu_s = MAX_CPU_S,
                                           .seed = task->seed };
+    double began;
 
-    task->plan = plan_improve(&task->outlook->situation, &options,
-                              task->outlook->factors);
+    if (task->plans) {
+        task->plan = plan_improve(&task->outlook->situation, &options,
+                                  task->outlook->factors);
+    }
+    began = clock_monotonic_s();
+    if (task->bounds) {
+        task->bound = find_bound(task->outlook);
+    }
+    task->bound_s = clock_monotonic_s() - began;
 }
 
 static void *
@@ -99,6 +156,7 @@ decide_ahead_create(void)
 
     sem_init(&a->wake, 0, 0);
     a->planned = LLONG_MIN;
+    a->bounded = LLONG_MIN / 2;
     return a;
 }
 
@@ -166,14 +224,23 @@ decide_ahead_take(struct decide_ahead *a, struct cluster *c,
 
     if (task) {
         a->waits = false;
+    }
+    if (task && task->bounds) {
+        a->bound = task->bound;
+        a->bounded = task->now;
+        a->next_bound =
+            task->now
+            + MAX(MIN_BOUND_MS, next_ms(task->bound_s, AHEAD_BOUND_SHARE));
+    }
+    if (task && task->plans) {
         a->planned = task->now;
         a->next = task->now + next_ms(task->plan.cpu_s, share);
         a->counts.plans++;
         a->counts.runs += task->plan.n_runs;
         a->counts.cpu_s += task->plan.cpu_s;
         copy_factors(task->outlook, c);
-        task_destroy(task);
     }
+    task_destroy(task);
     if (a->planned > LLONG_MIN
         && (share <= 0 || now - a->planned > AHEAD_MAX_AGE_MS)) {
         a->planned = LLONG_MIN;
@@ -193,7 +260,7 @@ start(struct decide_ahead *a)
         a->started = !error;
         if (error) {
             VLOG_WARN("no thread to look ahead, jobs are ordered by their "
-                      "keys (%s)",
+                      "keys, and there are no bounds (%s)",
                       ovs_strerror(error));
         }
     }
@@ -203,27 +270,41 @@ start(struct decide_ahead *a)
 void
 decide_ahead_offer(struct decide_ahead *a, const struct decide_problem *dp,
                    const struct cluster *c, const struct policy *policy,
-                   long long now)
+                   const double ends[], long long now)
 {
     double share = share_of(policy);
+    bool plans = share > 0 && dp->n_stages > 1 && now >= a->next;
+    bool bounds = now >= a->next_bound;
     struct task *task;
 
-    if (share <= 0 || a->waits || now < a->next
-        || dp->unit != ORDER_UNIT_ITERATION || dp->n_stages < 2
-        || dp->n_jobs > AHEAD_MAX_JOBS || !start(a)) {
+    if (a->waits || dp->unit != ORDER_UNIT_ITERATION || !dp->n_stages
+        || dp->n_jobs > AHEAD_MAX_JOBS) {
         return;
     }
-    if (!a->next) { /* Saves for the first one. */
+    if (plans && !a->next) { /* Saves for the first one. */
         a->next = now + next_ms(MAX_CPU_S, share);
+        plans = false;
+    }
+    if ((!plans && !bounds) || !start(a)) {
         return;
     }
     task = xzalloc(sizeof *task);
-    task->outlook = decide_outlook_create(dp, c, policy, now);
+    task->plans = plans;
+    task->bounds = bounds;
+    task->outlook = decide_outlook_create(dp, c, policy, ends, now);
     task->seed = a->counts.plans;
     task->now = now;
     a->waits = true;
     atomic_store(&a->inbox, task);
     sem_post(&a->wake);
+}
+
+bool
+decide_ahead_bound(const struct decide_ahead *a, long long now,
+                   struct decide_ahead_bound *bound)
+{
+    *bound = a->bound;
+    return now - a->bounded <= AHEAD_BOUND_MAX_AGE_MS;
 }
 
 struct decide_ahead_counts

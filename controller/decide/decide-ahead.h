@@ -3,15 +3,16 @@
 #ifndef DECIDE_AHEAD_H
 #define DECIDE_AHEAD_H 1
 
-/* Plans beside the decisions, in a thread of their own.
+/* Plans and bounds beside the decisions, in a thread of their own.
  *
- * A plan (order/lookahead/plan.h) takes longer than a decision may.  So a
- * decision uses the last plan that is ready, and leaves what it has seen for
- * the next one; it never waits.
+ * A plan (order/lookahead/plan.h) takes longer than a decision may, and so
+ * does a bound (order/fluid/fluid.h).  So a decision uses the last ones that
+ * are ready, and leaves what it has seen for the next ones; it never waits.
  *
  *    decide_ahead_take(a, cluster, policy, now);
  *    ...a decision, with the 'factor' of each job...
- *    decide_ahead_offer(a, &dp, cluster, policy, now);
+ *    decide_ahead_offer(a, &dp, cluster, policy, ends, now);
+ *    decide_ahead_bound(a, now, &bound);
  *
  * The thread has the share of a processor that the policy's
  * "lookahead/core_share" is: the plan after one that took s seconds begins s /
@@ -21,11 +22,18 @@
  * decides: all factors are 1.  That also holds with more than AHEAD_MAX_JOBS
  * jobs, for which a plan would take too long.
  *
+ * Bounds come with any policy that orders weighted iterations.  They are of
+ * the stages that run, until their ends, so which jobs survive does not
+ * matter; the computing time of jobs is what the controller predicts.  They
+ * have AHEAD_BOUND_SHARE of a processor.
+ *
  * The main thread calls these functions.  The two threads exchange whole
  * outlooks, which only one of them has at a time. */
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "order/fluid/fluid.h"
 
 struct cluster;
 struct decide_ahead;
@@ -34,6 +42,8 @@ struct policy;
 
 #define AHEAD_MAX_AGE_MS 15000
 #define AHEAD_MAX_JOBS 100
+#define AHEAD_BOUND_SHARE 0.01
+#define AHEAD_BOUND_MAX_AGE_MS 60000
 
 struct decide_ahead *decide_ahead_create(void);
 void decide_ahead_destroy(struct decide_ahead *);
@@ -43,10 +53,11 @@ void decide_ahead_destroy(struct decide_ahead *);
 bool decide_ahead_take(struct decide_ahead *, struct cluster *,
                        const struct policy *, long long now);
 
-/* Begins a plan, unless one is under way or the next is not due. */
+/* Begins a plan or a bound, unless one is under way or the next is not due.
+ * 'ends' are the seconds until each stage ends, as predicted. */
 void decide_ahead_offer(struct decide_ahead *, const struct decide_problem *,
                         const struct cluster *, const struct policy *,
-                        long long now);
+                        const double ends[], long long now);
 
 /* Counts since the start. */
 struct decide_ahead_counts {
@@ -56,5 +67,16 @@ struct decide_ahead_counts {
 };
 
 struct decide_ahead_counts decide_ahead_counts(const struct decide_ahead *);
+
+/* Weighted sums of the seconds until the stages end. */
+struct decide_ahead_bound {
+    double estimate; /* As predicted. */
+    struct fluid_bound bound;
+};
+
+/* Stores the last bound.  Returns false if it is older than
+ * AHEAD_BOUND_MAX_AGE_MS. */
+bool decide_ahead_bound(const struct decide_ahead *, long long now,
+                        struct decide_ahead_bound *);
 
 #endif /* controller/decide/decide-ahead.h */

@@ -238,7 +238,7 @@ describe_search(const struct decide_outlook *o,
 static void
 describe_stages(struct decide_outlook *o, const struct decide_problem *dp,
                 const struct cluster *c, const struct policy *policy,
-                long long now, struct judge_job *jobs)
+                const double ends[], long long now, struct judge_job *jobs)
 {
     struct judge_search *searches = xcalloc(dp->n_stages, sizeof *searches);
     struct judge_situation *sit = &o->situation;
@@ -256,18 +256,21 @@ describe_stages(struct decide_outlook *o, const struct decide_problem *dp,
 
         add_jobs(o, dp, s, c, grain, jobs);
         if (sit->n_jobs > first) {
-            searches[sit->n_searches++] =
+            searches[sit->n_searches] =
                 describe_search(o, dp, policy, s, grain, first, now);
+            o->estimate += searches[sit->n_searches++].weight * ends[s];
         }
     }
     sit->searches = searches;
     sit->jobs = jobs;
 }
 
-/* 'dp' has weighted iterations; 'now' is time_msec(). */
+/* 'dp' has weighted iterations; 'ends' are seconds until its stages end; 'now'
+ * is time_msec(). */
 struct decide_outlook *
 decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
-                      const struct policy *policy, long long now)
+                      const struct policy *policy, const double ends[],
+                      long long now)
 {
     struct decide_outlook *o = xzalloc(sizeof *o);
     size_t n_jobs = 0;
@@ -290,7 +293,7 @@ decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
     };
     o->jobs = xcalloc(MAX(n_jobs, 1), sizeof *o->jobs);
     o->factors = xcalloc(MAX(n_jobs, 1), sizeof *o->factors);
-    describe_stages(o, dp, c, policy, now,
+    describe_stages(o, dp, c, policy, ends, now,
                     xcalloc(MAX(n_jobs, 1), sizeof(struct judge_job)));
     return o;
 }

@@ -7,7 +7,7 @@
  * (order/lookahead/judge.h).
  *
  *    struct decide_outlook *outlook = decide_outlook_create(&dp, c, policy,
- *                                                           now);
+ *                                                           ends, now);
  *    plan_improve(&outlook->situation, &options, outlook->factors);
  *    ...job 'jobs[i]' has factor 'factors[i]'...
  *    decide_outlook_destroy(outlook);
@@ -34,11 +34,13 @@ struct decide_outlook {
     struct judge_situation situation;
     char **jobs;     /* Full name of each job. */
     double *factors; /* Of each job: that of the last plan. */
+    double estimate; /* Weighted sum of when the stages end. */
 };
 
 struct decide_outlook *decide_outlook_create(const struct decide_problem *,
                                              const struct cluster *,
                                              const struct policy *,
+                                             const double ends[],
                                              long long now);
 void decide_outlook_destroy(struct decide_outlook *);
 

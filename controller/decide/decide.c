@@ -63,16 +63,17 @@ struct decide {
                                  * memory. */
     struct order_result result;         /* Kept to reuse its memory. */
     struct decide_rows rows;    /* The last order. */
-    double bound, estimate;     /* Of the last order, seconds. */
+    double bound, estimate;     /* Of the last order, seconds; of weighted
+                                 * iterations, by decide-ahead.h. */
+    double strict;              /* Strict form of 'bound'; 0 if it has
+                                 * none. */
     enum order_bound bound_kind;        /* The bound that 'bound' is. */
 
     uint64_t n_decisions;
     uint64_t n_changes; /* Stages that overtook another one. */
     uint64_t n_decided[ORDER_N_DECIDERS]; /* Those with stages, by what
                                            * decided. */
-    long long us_max;           /* Longest computation, microseconds. */
-    uint64_t n_gaps;            /* Decisions with a bound above 0. */
-    double gap_sum, gap_worst;  /* Of their estimate / bound. */
+    long long us_max; /* Longest computation, microseconds. */
 };
 
 struct decide *
@@ -255,23 +256,9 @@ compute_order(const struct decide *d, struct decide_problem *dp,
         r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
     }
     if (dp->unit != ORDER_UNIT_ITERATION) {
-        r->bound = certificate_bound(dp->op, ORDER_COUPLED_WORK,
-                                     &r->bound_kind);
+        r->bound = certificate_bound(dp->op, &r->bound_kind);
     }
     return !kept;
-}
-
-/* Replaces the completions, the estimate and the bound of weighted iterations
- * by those of their whole stages. */
-static void
-certify_stages(struct decide *d, const struct decide_problem *dp,
-               struct job_assignments *assigned)
-{
-    job_assignments_predict(assigned, dp, d->whole);
-    d->result.estimate = hysteresis_estimate(d->whole, assigned->stages,
-                                             NULL);
-    d->result.bound = certificate_bound(d->whole, ORDER_COUPLED_WORK,
-                                        &d->result.bound_kind);
 }
 
 /* Sets the level of 'job', unless it has changed within 'retag_ms'. */
@@ -420,18 +407,25 @@ ranks_before(const struct decide_problem *dp,
     return ranks;
 }
 
+/* Records the bound of the order, and its estimate.  Those of weighted
+ * iterations are the last that are ready. */
 static void
-record_quality(struct decide *d, const struct order_result *r)
+record_quality(struct decide *d, bool weighted, const struct order_result *r,
+               long long now)
 {
-    d->bound = r->n ? r->bound : 0;
-    d->bound_kind = r->n ? r->bound_kind : ORDER_BOUND_NONE;
-    d->estimate = r->n ? r->estimate : 0;
-    if (r->n && r->bound > 0) {
-        double gap = r->estimate / r->bound;
+    struct decide_ahead_bound ahead;
 
-        d->n_gaps++;
-        d->gap_sum += gap;
-        d->gap_worst = MAX(d->gap_worst, gap);
+    d->bound = d->strict = d->estimate = 0;
+    d->bound_kind = ORDER_BOUND_NONE;
+    if (!weighted && r->n) {
+        d->bound = r->bound;
+        d->bound_kind = r->bound_kind;
+        d->estimate = r->estimate;
+    } else if (weighted && decide_ahead_bound(d->ahead, now, &ahead)) {
+        d->bound = ahead.bound.fluid;
+        d->strict = ahead.bound.strict;
+        d->bound_kind = ahead.bound.kind;
+        d->estimate = ahead.estimate;
     }
 }
 
@@ -463,7 +457,7 @@ decide_now(struct decide *d, long long now)
     }
     job_assignments_init(&assigned, &dp, d->policy, &d->result);
     if (dp.unit == ORDER_UNIT_ITERATION) {
-        certify_stages(d, &dp, &assigned);
+        job_assignments_predict(&assigned, &dp, d->whole);
     }
     old_ranks = ranks_before(&dp, &assigned);
     store_assignments(d, &dp, &assigned, now);
@@ -471,8 +465,10 @@ decide_now(struct decide *d, long long now)
                     &assigned, ms);
     d->n_changes += decide_rows_log_changes(&d->rows, old_ranks, d->log);
     free(old_ranks);
-    record_quality(d, &d->result);
-    decide_ahead_offer(d->ahead, &dp, d->cluster, d->policy, now);
+    record_quality(d, dp.unit == ORDER_UNIT_ITERATION && dp.n_stages,
+                   &d->result, now);
+    decide_ahead_offer(d->ahead, &dp, d->cluster, d->policy,
+                       assigned.completions, now);
 
     job_assignments_uninit(&assigned);
     decide_problem_uninit(&dp);
@@ -556,6 +552,9 @@ static void
 put_quality(const struct decide *d, struct json *json)
 {
     json_put_real(json, "bound_s", d->bound);
+    if (d->strict > 0) {
+        json_put_real(json, "bound_strict_s", d->strict);
+    }
     json_object_put_string(json, "bound_kind",
                            order_bound_names[d->bound_kind]);
     json_put_real(json, "estimate_s", d->estimate);
@@ -639,8 +638,6 @@ decide_stages_to_json(const struct decide *d)
 {
     struct json *json = stage_history_to_json(d->cluster);
 
-    json_put_real(json, "gap_mean", d->n_gaps ? d->gap_sum / d->n_gaps : 1);
-    json_put_real(json, "gap_worst", d->n_gaps ? d->gap_worst : 1);
     json_put_integer(json, "decisions", d->n_decisions);
     return json;
 }

@@ -9,13 +9,8 @@
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "openvswitch/json.h"
-#include "order/order.h"
-#include "order/primal-dual/primal-dual.h"
 #include "util.h"
 #include "wire/json-put.h"
-
-/* Number of ended stages, the last ones, that the bound includes. */
-#define MAX_BOUND_STAGES 1000
 
 /* Returns the host of 'part' with most bytes in one direction: what is slowest
  * there is the job.  NULL if it has moved none. */
@@ -158,42 +153,8 @@ stage_history_ended(const struct cluster *c, size_t limit)
     return json;
 }
 
-/* Returns a lower bound on the mean completion time, in seconds, of the last
- * ended stages under any schedule, given when they began; 0 if none ended.
- * Stores in '*kind' which one it is. */
-static double
-bound_mean(const struct cluster *c, enum order_bound *kind)
-{
-    struct order_problem *problem = order_problem_create(demand_n_ports(c));
-    const struct stage *stages[MAX_BOUND_STAGES], *stage;
-    int64_t first = INT64_MAX;
-    double releases = 0, bound = 0;
-    size_t n = 0;
-
-    *kind = ORDER_BOUND_NONE;
-    LIST_FOR_EACH (stage, node, &c->ended) {
-        if (n >= MAX_BOUND_STAGES) {
-            break;
-        }
-        first = MIN(first, stage->began);
-        stages[n++] = stage;
-    }
-    for (size_t i = 0; i < n; i++) {
-        double release = (stages[i]->began - first) / 1000.0;
-
-        demand_add_ended(stages[i], problem, release, i);
-        releases += release;
-    }
-    if (n) {
-        bound = certificate_bound(problem, ORDER_COUPLED_WORK, kind);
-        bound = MAX(0, bound - releases) / n;
-    }
-    order_problem_destroy(problem);
-    return bound;
-}
-
 /* Returns the members of "controller/stages", without those of decisions:
- * ended and running stages, and the bound of the ended ones. */
+ * ended and running stages. */
 struct json *
 stage_history_to_json(const struct cluster *c)
 {
@@ -201,7 +162,6 @@ stage_history_to_json(const struct cluster *c)
     struct json *json = json_object_create();
     const struct stage *stage;
     struct stage **running;
-    enum order_bound kind;
     size_t n;
 
     LIST_FOR_EACH_REVERSE (stage, node, &c->ended) {
@@ -214,7 +174,5 @@ stage_history_to_json(const struct cluster *c)
     free(running);
 
     json_object_put(json, "stages", array);
-    json_put_real(json, "bound_mean_s", bound_mean(c, &kind));
-    json_object_put_string(json, "bound_kind", order_bound_names[kind]);
     return json;
 }

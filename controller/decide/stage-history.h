@@ -3,10 +3,8 @@
 #ifndef STAGE_HISTORY_H
 #define STAGE_HISTORY_H 1
 
-/* Reports on ended stages: their measured demand, and a lower bound.
+/* Reports on ended stages: their measured demand.
  *
- * The bound is computed afterwards from measured demand: no schedule has a
- * smaller mean completion time for the same stages with the same start times.
  * "stagecoach sim" replays the report.  No state; the caller owns the JSON. */
 
 #include <stddef.h>

@@ -647,31 +647,3 @@ demand_devices(const struct job *job)
 {
     return job->workers[ROLE_WORKER] + job->workers[ROLE_PEER];
 }
-
-/* Adds the ended 'stage', which began at 'release' seconds, to 'problem' with
- * its measured demand, which is that of host ports: what links carried is only
- * estimated.  Returns the seconds of its busiest port. */
-double
-demand_add_ended(const struct stage *stage, struct order_problem *problem,
-                 double release, uint64_t id)
-{
-    int index = order_problem_add_stage(problem, 1, id);
-    const struct shash_node *node;
-    double busiest = 0;
-
-    SHASH_FOR_EACH (node, &stage->moved) {
-        const struct stage_bytes *b = node->data;
-
-        for (int dir = 0; dir < N_DIRS; dir++) {
-            double seconds = b->bytes[dir] * 8 / host_capacity(b->host);
-
-            if (seconds > 0) {
-                order_problem_add_demand(problem, index,
-                                         demand_port(b->host, dir), seconds);
-                busiest = MAX(busiest, seconds);
-            }
-        }
-    }
-    order_problem_set_release(problem, index, release, busiest);
-    return busiest;
-}

@@ -66,7 +66,5 @@ int demand_devices(const struct job *);
 bool demand_counts_iterations(const struct job *);
 bool demand_is_starting(const struct job *);
 int64_t demand_remaining_iterations(const struct stage *, const struct job *);
-double demand_add_ended(const struct stage *, struct order_problem *,
-                        double release, uint64_t id);
 
 #endif /* controller/model/demand.h */

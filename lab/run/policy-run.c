@@ -245,7 +245,7 @@ all_ended(const cJSON *stages, size_t n)
     return n_ended >= n;
 }
 
-/* Reads the certificate and the statistics of the controller. */
+/* Reads the statistics of the controller. */
 static void
 ask_controller(struct policy_run *pr)
 {
@@ -262,10 +262,6 @@ ask_controller(struct policy_run *pr)
         interrupt_sleep(100);
     } while (time_msec() < deadline && !interrupt_signal());
 
-    pr->policy->bound_mean_s = get_number(json, "bound_mean_s");
-    report_set(&pr->policy->bound_kind, cJSON_GetStringValue(
-        cJSON_GetObjectItem(json, "bound_kind")));
-    pr->policy->gap_mean = get_number(json, "gap_mean");
     pr->policy->decisions = get_number(json, "decisions");
     cJSON_Delete(json);
 

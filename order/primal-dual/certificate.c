@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "order/primal-dual/coupled-bound.h"
 #include "order/problem/ports.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
@@ -173,8 +172,7 @@ take_larger(double *best, enum order_bound *best_kind, double bound,
 }
 
 double
-certificate_bound(const struct order_problem *op, double coupled_work,
-                  enum order_bound *kindp)
+certificate_bound(const struct order_problem *op, enum order_bound *kindp)
 {
     double *ends = earliest_ends(op);
     double isolated = bound_by_ends(op, ends)
@@ -186,8 +184,6 @@ certificate_bound(const struct order_problem *op, double coupled_work,
     take_larger(&best, &kind, bound_by_ports(op, ends, isolated),
                 ORDER_BOUND_PORTS);
     scratch_free(op->scratch, ends);
-    take_larger(&best, &kind, coupled_bound(op, coupled_work),
-                ORDER_BOUND_COUPLED);
     if (kindp) {
         *kindp = kind;
     }

@@ -36,10 +36,8 @@ void permute_use_portable(bool);
 /* Returns the best of the known lower bounds and stores in '*kind', unless it
  * is NULL, which one it is: the sum of isolated ends; permute() without and
  * with releases for several kappas and, for equal weights, shortest remaining
- * processing time first on each port; for few stages, coupled-bound.h within
- * 'coupled_work'. */
-double certificate_bound(const struct order_problem *, double coupled_work,
-                         enum order_bound *kind);
+ * processing time first on each port. */
+double certificate_bound(const struct order_problem *, enum order_bound *kind);
 
 /* Computes ORDER_STAGE, which other orders start from. */
 void order_compute_stage(const struct order_options *,

@@ -68,20 +68,14 @@ struct order_options {
                                  * queue. */
     int n_queues;               /* dclas: number of queues. */
     bool uncertified;           /* Do not compute a bound. */
-    double coupled_work;        /* Multiplications that coupled-bound.h may
-                                 * need; 0 disables that bound. */
 };
 
-/* Takes 1 to 2 ms. */
-#define ORDER_COUPLED_WORK 4e6
-
-#define ORDER_OPTIONS_INIT(KIND)                                            \
-    {                                                                       \
-        .kind = (KIND), .n_levels = 6, .improve_moves = 200000,             \
-        .improve_s = 0.005, .slack_share = 0.85, .early_theta = 0.95,       \
-        .early_boost = 0.1,                                                 \
-        .heavy_bytes = 100e6, .first_bytes = 10485760, .factor = 10,        \
-        .n_queues = 10, .coupled_work = ORDER_COUPLED_WORK,                 \
+#define ORDER_OPTIONS_INIT(KIND)                                           \
+    {                                                                      \
+        .kind = (KIND), .n_levels = 6, .improve_moves = 200000,            \
+        .improve_s = 0.005, .slack_share = 0.85, .early_theta = 0.95,      \
+        .early_boost = 0.1, .heavy_bytes = 100e6, .first_bytes = 10485760, \
+        .factor = 10, .n_queues = 10,                                      \
     }
 
 #endif /* order/problem/options.h */

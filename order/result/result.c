@@ -18,8 +18,9 @@
 
 const char *const order_bound_names[] = {
     [ORDER_BOUND_NONE] = "none",   [ORDER_BOUND_ISOLATED] = "isolated",
-    [ORDER_BOUND_PORTS] = "ports", [ORDER_BOUND_COUPLED] = "coupled",
-    [ORDER_BOUND_LP] = "lp",       [ORDER_N_BOUNDS] = NULL
+    [ORDER_BOUND_PORTS] = "ports", [ORDER_BOUND_LP] = "lp",
+    [ORDER_BOUND_FLUID] = "fluid", [ORDER_BOUND_PRICES] = "prices",
+    [ORDER_N_BOUNDS] = NULL,
 };
 
 const char *const order_decider_names[] = {

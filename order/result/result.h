@@ -24,12 +24,14 @@ struct order_problem;
 
 /* The lower bound that is the best of all. */
 enum order_bound {
-    ORDER_BOUND_NONE,           /* None was computed, or all are 0. */
-    ORDER_BOUND_ISOLATED,       /* No stage ends before its isolated end. */
-    ORDER_BOUND_PORTS,          /* Each port by itself: the primal-dual
-                                 * permutation, or shortest remaining time. */
-    ORDER_BOUND_COUPLED,        /* All ports together, coupled-bound.h. */
-    ORDER_BOUND_LP,             /* The linear program of ascent.h. */
+    ORDER_BOUND_NONE,     /* None was computed, or all are 0. */
+    ORDER_BOUND_ISOLATED, /* No stage ends before its isolated end. */
+    ORDER_BOUND_PORTS,    /* Each port by itself: the primal-dual
+                           * permutation, or shortest remaining time. */
+    ORDER_BOUND_LP,       /* The linear program of ascent.h. */
+    ORDER_BOUND_FLUID,    /* Of jobs that iterate: the fluid form of
+                           * fluid.h, exact... */
+    ORDER_BOUND_PRICES,   /* ...or bounded by prices. */
     ORDER_N_BOUNDS
 };
 

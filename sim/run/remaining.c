@@ -327,7 +327,7 @@ recorded_bound(const struct workload *w, struct paths *paths, int rounds,
                           port_bytes);
         begins += stages[i].begin;
     }
-    bound = certificate_bound(op, 100 * ORDER_COUPLED_WORK, kind);
+    bound = certificate_bound(op, kind);
     if (rounds) {
         double lp = ascent_bound(op, rounds);
 

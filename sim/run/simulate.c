@@ -43,8 +43,7 @@ struct simulation {
     uint64_t n_plans;
     struct order_problem *problem;
     struct order_result order;
-    size_t n_gaps;              /* Decisions that had demand. */
-    double sum_gaps, sum_improvement;
+    double sum_improvement;
     size_t allocated_slack;
     struct slack_job *slack;    /* For orders of stages. */
     size_t allocated_placed;
@@ -63,14 +62,6 @@ count_decision(struct simulation *sim, double us, struct sim_result *result)
                             &sim->allocated_times, sizeof *sim->times);
     sim->times[result->decisions++] = us;
     sim->sum_improvement += sim->order.improvement;
-    if (sim->order.bound > 0) {
-        double gap = sim->order.estimate / sim->order.bound;
-
-        if (!sim->n_gaps++) {
-            result->decision_gap_first = gap;
-        }
-        sim->sum_gaps += gap;
-    }
 }
 
 /* What has sent as much as its limit but for rounding has sent it all. */
@@ -430,10 +421,9 @@ collect(struct simulation *sim, struct sim_result *result)
     result->port_bytes = order_alloc(result->n_ports,
                                      sizeof *result->port_bytes);
     result->bound = recorded_bound(live->workload, &live->paths,
-                                   sim->options->bound_rounds,
-                                   result->stages, result->n_stages,
-                                   result->port_bytes, &result->bound_kind);
-    result->decision_gap_mean = sim->n_gaps ? sim->sum_gaps / sim->n_gaps : 1;
+                                   sim->options->bound_rounds, result->stages,
+                                   result->n_stages, result->port_bytes,
+                                   &result->bound_kind);
     if (result->decisions) {
         qsort(sim->times, result->decisions, sizeof *sim->times,
               compare_doubles);
@@ -456,7 +446,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     struct sim_fabric *fabric = sim_fabric_scale(
         w->fabric, options->efficiency > 0 ? options->efficiency : 1);
 
-    *result = (struct sim_result) { .decision_gap_first = 1 };
+    memset(result, 0, sizeof *result);
     if (sim.early.period_s <= 0) {
         sim.early = (struct progress_options) PROGRESS_OPTIONS_INIT;
     }
@@ -468,8 +458,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.live.rates->min_share = options->min_share;
     }
     sim.order_options.iterations = sim.live.weighted;
-    sim.order_options.uncertified = !options->certify;
-    sim.order_options.coupled_work = 0;     /* There may be thousands. */
+    sim.order_options.uncertified = true;
     sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
     while (sim.live.n_ended < w->n_stages) {

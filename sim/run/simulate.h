@@ -93,9 +93,6 @@ struct sim_options {
     bool hosts_only;            /* Orders see the ports of hosts only, as
                                  * those of a controller without a
                                  * topology. */
-    bool certify;               /* Computes a bound for each decision, for
-                                 * the decision_gap_ members, that does not
-                                 * couple the ports. */
     int bound_rounds;           /* Of the ascent, see ascent.h, for the
                                  * result's bound; 0 is the certificate
                                  * alone. */
@@ -143,8 +140,9 @@ struct sim_result {
      * nearest ranks. */
     double mean, p50, p95, p99, max;
 
-    double bound;               /* Lower bound on the mean of every schedule of
-                                 * stages with the same begin times. */
+    double bound; /* Lower bound on the mean of every schedule of
+                   * stages with the same begin times.  Where
+                   * jobs iterate, workload-bound.h is closer. */
     enum order_bound bound_kind;        /* The bound that 'bound' is. */
     double gap;                 /* 'mean' / 'bound'; 1 if both are 0. */
     size_t decisions;
@@ -153,8 +151,6 @@ struct sim_result {
     double gained;              /* Mean of order_result's 'improvement'. */
     size_t plan_runs;           /* Runs of the judge... */
     double plan_s;              /* ...and processor time of plans. */
-    double decision_gap_first;  /* Estimate / bound of the first decision... */
-    double decision_gap_mean;   /* ...and of all that had demand; else 1. */
 };
 
 void simulate(const struct workload *, const struct sim_options *,

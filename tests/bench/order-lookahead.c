@@ -12,7 +12,8 @@
  * "share" is with as many runs of the judge as a tenth of a processor makes in
  * the simulated time, by the time that runs took in that simulation.  For
  * large clusters there is only that, and it needs a first simulation with few
- * runs. */
+ * runs.  "vs_lp" is the key alone over the bound of the same stages, in the
+ * fluid and in the strict form (order/fluid/fluid.h). */
 
 #include <math.h>
 #include <stdbool.h>
@@ -26,6 +27,7 @@
 #include "scenario/scenario.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/workload-bound.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
@@ -59,8 +61,9 @@ enum way { AHEAD, WRONG, SHARE, N_WAYS };
 /* The result of a seed, relative to the key alone. */
 struct outcome {
     double mean[N_WAYS], p95[N_WAYS];
-    double runs;   /* In a simulated second, of SHARE. */
-    double run_ms; /* Time of a run. */
+    double runs;          /* In a simulated second, of SHARE. */
+    double run_ms;        /* Time of a run. */
+    double fluid, strict; /* Key alone / bound. */
 };
 
 static int n_seeds, n_runs;
@@ -114,6 +117,22 @@ run(const struct family *f, const struct workload *w, int seed, double runs,
     policy_destroy(policy);
 }
 
+/* Compares 'mean', of the key alone, with the bounds of 'w'. */
+static void
+compare_with_bounds(const struct family *f, const struct workload *w,
+                    double mean, struct outcome *o)
+{
+    struct sim_options options = { 0 };
+    struct workload_bound bound;
+
+    if (f->scenario) {
+        sim_options_like_lab(&options, 0);
+    }
+    bound = workload_bound(w, options.efficiency, true);
+    o->fluid = mean / bound.mean;
+    o->strict = mean / bound.strict;
+}
+
 static char *
 run_task(void *outcomes, size_t task_)
 {
@@ -130,6 +149,7 @@ run_task(void *outcomes, size_t task_)
     seed = 1 + task - first_task[i];
     w = make_workload(f, seed);
     run(f, w, seed, 0, 0, &key);
+    compare_with_bounds(f, w, key.mean, o);
     for (enum way way = f->large ? SHARE : AHEAD; way < N_WAYS; way++) {
         if (way == SHARE && f->large) {
             run(f, w, seed, FEW_RUNS, 0, &r);
@@ -174,6 +194,8 @@ print_family(const struct family *f, const struct outcome *o, int n,
 {
     printf("\"run_ms_%s\": %.3f, \"share_runs_%s\": %.1f, ", f->name,
            mean_of(&o->run_ms, n).mean, f->name, mean_of(&o->runs, n).mean);
+    printf("\"vs_lp_%s\": %.4f, \"vs_lp_strict_%s\": %.4f, ", f->name,
+           mean_of(&o->fluid, n).mean, f->name, mean_of(&o->strict, n).mean);
     if (f->large) {
         print_way("", f->name, o, SHARE, n);
         return;

@@ -21,11 +21,10 @@
 #include "sim/run/by-policy.h"
 #include "sim/run/results.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/workload-bound.h"
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
-
-#define ROUNDS 100              /* Rounds of the ascent for the bound. */
 
 enum way { PLAIN, STAGE, SINCRONIA, BOTH, STAGE_8, DEFAULT, N_WAYS };
 
@@ -46,7 +45,6 @@ run(const struct workload *w, const char *name, int n_levels,
     struct policy *policy = read_policy(name);
     struct sim_options options = sim_policy_options(policy);
 
-    options.bound_rounds = ROUNDS;
     if (!n_levels) {
         options.service = SIM_SERVICE_EXACT;
         options.order.n_levels = INT_MAX;
@@ -83,7 +81,7 @@ run_seed(void *outcomes, size_t task)
     o->over_sincronia = o->ratio[STAGE] / o->ratio[SINCRONIA];
     o->loss_8 = o->ratio[STAGE_8] / o->ratio[STAGE] - 1;
     o->loss_both = o->ratio[BOTH] / o->ratio[STAGE] - 1;
-    o->gap = r[STAGE].gap;
+    o->gap = r[STAGE].mean / workload_bound(w, 1, true).mean;
     results_compute(w, &r[DEFAULT], &r[PLAIN], &results);
     o->worst_stage = results.worst;
     for (int i = 0; i < N_WAYS; i++) {

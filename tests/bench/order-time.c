@@ -216,23 +216,6 @@ time_compute(const struct order_problem *op)
     return ms;
 }
 
-/* Returns the milliseconds of the certificate of 'n' stages. */
-static double
-time_certificate(int n)
-{
-    struct order_problem *op = create(&crowd_16, n);
-    double ms[MAX_RUNS];
-
-    for (int i = 0; i < MAX_RUNS; i++) {
-        double began = clock_now();
-
-        certificate_bound(op, ORDER_COUPLED_WORK, NULL);
-        ms[i] = (clock_now() - began) * 1e3;
-    }
-    order_problem_destroy(op);
-    return quantile(ms, MAX_RUNS, 0.5);
-}
-
 /* Predicts when the jobs of 'op' end, as the controller does with each order
  * of up to JOB_ENDS_MAX jobs. */
 static void
@@ -347,10 +330,6 @@ main(void)
     printf("\"portable_4000x300_ms\": %.3f, ", time_permute(op, MAX_RUNS));
     permute_use_portable(false);
     printf("\"compute_4000x300_ms\": %.3f, ", time_compute(op));
-    printf("\"certificate_24_ms\": %.3f, ", time_certificate(24));
-    printf("\"certificate_36_ms\": %.3f, ", time_certificate(36));
-    printf("\"certificate_64_ms\": %.3f, ", time_certificate(64));
-    printf("\"certificate_65_ms\": %.3f, ", time_certificate(65));
     printf("\"iterations_100_p99_us\": %.1f, ", time_iterations(100, false));
     printf("\"iterations_1600_p99_us\": %.1f, ",
            time_iterations(1600, false));

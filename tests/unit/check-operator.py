@@ -17,7 +17,8 @@ STATUS = {
     "agents": 2, "alarms": [
         {"code": "order-not-applied",
          "text": "the last order is not in force on h0, h1"}],
-    "bound_kind": "coupled", "bound_s": 1768.62, "cojobs": 2, "coverage": 0.75,
+    "bound_kind": "fluid", "bound_s": 1768.62, "bound_strict_s": 1700.5,
+    "cojobs": 2, "coverage": 0.75,
     "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
     "gain": {"at": 1795313889450, "plain_mean_s": 3.0, "measured_mean_s": 3.5,
              "policy": "stage", "policy_mean_s": 2.5, "ratio": 0.8333,
@@ -42,8 +43,8 @@ host 0.1 s behind
 coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
 ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6, plan 0
-certificate remaining transfers of the running stages, without computing, \
-weighted: at most 1.86 x the best order (bound: coupled)
+bound       distance to the bound of these stages, weighted: 1.86 (fluid \
+form, fluid), 1.94 (strict form)
 predicted   mean completion time of running stages 848.0 s, without \
 Stagecoach 924.5 s: 0.92 x
 gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
@@ -84,8 +85,8 @@ isolated, its 99990 iterations would take 80.4 s, including 80.4 s of h0:tx
 it waits for the network at h0:tx, where others go first
 its stage ends in about 1688.2 s: in 80.4 s without competing traffic, \
 in 1700.0 s if all other traffic of its ports is served first
-certificate remaining transfers of the running stages, without computing, \
-weighted: at most 1.86 x the best order (bound: ports)
+remaining transfers of the running stages, without computing, weighted: at \
+most 1.86 x the best order (bound: ports)
 rank  level  before it  h0:tx
    0      0  large/t0   1607.839 s
 """

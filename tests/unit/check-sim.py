@@ -62,8 +62,10 @@ def check_json(trace):
 def check_scenario(scenario):
     result = sim(scenario, '--policy', 'stage')
     lines = result.stdout.splitlines()
-    check('scenario', (result.returncode, len(lines)), (0, 6))
+    check('scenario', (result.returncode, len(lines)), (0, 7))
     check('policy', lines[2].split()[0], 'stage')
+    check('bound', [lines[3].startswith('bound of these stages: '),
+                    '(fluid)' in lines[3]], [True, True])
     starts = [s['start'] for s in json.loads(
         sim(scenario, '--offline', '--format', 'json').stdout)['stages']
         if s['rung'] == 0]

@@ -183,6 +183,23 @@ put_gain_tile(struct ds *html, const struct json *status)
 }
 
 static void
+put_bound_tile(struct ds *html, const struct json *status)
+{
+    double strict = json_get_number(status, "bound_strict_s");
+    double gap = json_get_number(status, "gap");
+
+    if (strict > 0) {
+        put_tile(html, "Distance to the bound of these stages",
+                 "%.2f (fluid form), %.2f (strict form)", gap,
+                 json_get_number(status, "estimate_s") / strict);
+    } else if (json_get_number(status, "bound_s") > 0) {
+        put_tile(html, "Remaining transfers, without computing",
+                 "at most %.1f %% above any order (bound: %s)",
+                 100 * (gap - 1), get_string(status, "bound_kind"));
+    }
+}
+
+static void
 put_tiles(struct ds *html, const struct json *status, const struct json *hosts)
 {
     ds_put_cstr(html, "<dl class=\"tiles\">\n");
@@ -194,12 +211,7 @@ put_tiles(struct ds *html, const struct json *status, const struct json *hosts)
     put_tile(html, "Searches", "%.0f", json_get_number(status, "cojobs"));
     put_tile(html, "Jobs", "%.0f", json_get_number(status, "jobs"));
     put_host_tiles(html, hosts);
-    if (json_get_number(status, "bound_s") > 0) {
-        put_tile(html, "Remaining transfers, without computing",
-                 "at most %.1f %% above any order (bound: %s)",
-                 100 * (json_get_number(status, "gap") - 1),
-                 get_string(status, "bound_kind"));
-    }
+    put_bound_tile(html, status);
     put_gain_tile(html, status);
     ds_put_cstr(html, "</dl>\n");
 }

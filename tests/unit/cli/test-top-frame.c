@@ -72,10 +72,10 @@ assert_frame(struct top_screen *screen, const char *alarms,
     }
 }
 
-#define HEADER                                                            \
-    "controller active, order 7 by policy stage, gap of transfers 1.50\n" \
-    "2 hosts, 1 connected, at most 0.2 s behind the order; 1 cojobs, "    \
-    "2 jobs, "                                                            \
+#define HEADER                                                         \
+    "controller active, order 7 by policy stage, 1.50 x the bound\n"   \
+    "2 hosts, 1 connected, at most 0.2 s behind the order; 1 cojobs, " \
+    "2 jobs, "                                                         \
     "1 stages; 75% tagged\n"
 #define STAGES                                                              \
     "  rank  stage   jobs  level  iterations  done  ends in    "            \

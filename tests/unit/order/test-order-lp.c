@@ -2,7 +2,7 @@
 
 /* The bounds of the order against the linear program whose dual they solve:
  * completion times that satisfy Queyranne's inequality for every set of stages
- * on every port. */
+ * on every port; and the solver of covering programs against another one. */
 
 #include <stdint.h>
 
@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "order/fluid/cover.h"
 #include "order/order.h"
 #include "order/primal-dual/ascent.h"
 #include "order/primal-dual/primal-dual.h"
@@ -109,8 +110,7 @@ dual_is_at_most_the_lp_is_at_most_the_optimum(void **state)
 
             assert_at_most(permute(op, kappas[j], order), lp);
         }
-        assert_at_most(certificate_bound(op, ORDER_COUPLED_WORK, NULL),
-                       optimum);
+        assert_at_most(certificate_bound(op, NULL), optimum);
         order_problem_destroy(op);
     }
 }
@@ -162,6 +162,57 @@ ascent_reaches_the_lp(void **state)
     }
 }
 
+/* A covering program as those of fluid.h: some costs are 0, and some
+ * coefficients negative. */
+static void
+cover_reaches_the_optimum(void **state)
+{
+    uint64_t seed = 14;
+    struct cover c = { 0 };
+
+    for (int i = 0; i < 200; i++) {
+        int n = 1 + instance_random(&seed) % 12;
+        int n_rows = 1 + instance_random(&seed) % 15;
+        glp_prob *lp = glp_create_prob();
+        glp_smcp parameters;
+        int columns[13];
+
+        cover_begin(&c, n);
+        glp_add_cols(lp, n);
+        for (int v = 0; v < n; v++) {
+            columns[v + 1] = v + 1;
+            c.cost[v] = v % 3 ? instance_uniform(&seed) : 0;
+            c.most[v] = v % 3 ? INFINITY : 1e3;
+            glp_set_obj_coef(lp, v + 1, c.cost[v]);
+            glp_set_col_bnds(lp, v + 1, GLP_DB, 0, 1e3);
+        }
+        for (int r = 0; r < n_rows; r++) {
+            double values[13];
+            double *row;
+            double need = instance_uniform(&seed) - 0.2;
+
+            row = cover_add_row(&c, need);
+            for (int v = 0; v < n; v++) {
+                row[v] = instance_uniform(&seed) - (v ? 0.5 : 0);
+                values[v + 1] = row[v];
+            }
+            glp_add_rows(lp, 1);
+            glp_set_row_bnds(lp, r + 1, GLP_LO, need, 0);
+            glp_set_mat_row(lp, r + 1, n, columns, values);
+        }
+        glp_init_smcp(&parameters);
+        parameters.msg_lev = GLP_MSG_OFF;
+        assert_int_equal(glp_simplex(lp, &parameters), 0);
+        if (glp_get_status(lp) == GLP_OPT) {
+            double optimum = glp_get_obj_val(lp);
+
+            assert_at_most(fabs(cover_solve(&c, INFINITY) - optimum), 1e-5);
+        }
+        glp_delete_prob(lp);
+    }
+    cover_uninit(&c);
+}
+
 int
 main(void)
 {
@@ -169,6 +220,7 @@ main(void)
         cmocka_unit_test(dual_is_at_most_the_lp_is_at_most_the_optimum),
         cmocka_unit_test(dual_is_the_lp_on_one_port),
         cmocka_unit_test(ascent_reaches_the_lp),
+        cmocka_unit_test(cover_reaches_the_optimum),
     };
     int failed;
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "order/order.h"
-#include "order/primal-dual/coupled-bound.h"
 #include "order/primal-dual/primal-dual.h"
 #include "order/result/levels.h"
 #include "tests/unit/assert-near.h"
@@ -301,11 +300,9 @@ ignores_the_order_of_ports(void **state)
 static void
 check_certificate(const struct order_problem *op)
 {
-    double coupled = coupled_bound(op, ORDER_COUPLED_WORK);
-    double bound = certificate_bound(op, ORDER_COUPLED_WORK, NULL);
+    double bound = certificate_bound(op, NULL);
 
     assert_at_most(bound, instance_optimum(op));
-    assert_at_most(coupled, bound);
     for (size_t i = 0; i < N_ELEMENTS(kappas); i++) {
         int order[INSTANCE_MAX_STAGES];
 
@@ -334,8 +331,7 @@ certificate_is_exact_on_one_port(void **state)
             order_problem_add_demand(op, s, 0, 0.5);
             order_problem_set_release(op, s, release, 0);
         }
-        assert_near(certificate_bound(op, ORDER_COUPLED_WORK, NULL),
-                    instance_optimum(op));
+        assert_near(certificate_bound(op, NULL), instance_optimum(op));
         order_problem_destroy(op);
     }
 }

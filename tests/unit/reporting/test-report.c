@@ -47,7 +47,8 @@ fill(struct report_policy *p, double slow)
     p->coverage = 0.99;
     p->cpu_busy = 0.4;
     p->bound_mean_s = 2.5;
-    report_set(&p->bound_kind, "coupled");
+    p->bound_strict_mean_s = 2;
+    report_set(&p->bound_kind, "fluid");
     report_set(&p->queues, "a > b");
     report_set(&p->tcp_congestion_control, "cubic");
 }
@@ -228,7 +229,7 @@ json_has_summaries_stages_and_points(void **state)
         { "makespan_s", 7 },   { "coverage", 0.99 },
         { "cpu_busy", 0.4 },   { "tcp_timeouts", 3 },
         { "startup_s", 0.75 }, { "queue_p99_bytes", 64000 },
-        { "exchange_s", 100 },
+        { "exchange_s", 100 }, { "bound_strict_mean_s", 2 },
     };
 
     assert_non_null(top);
@@ -246,10 +247,12 @@ json_has_summaries_stages_and_points(void **state)
         cJSON_GetObjectItem(top, "ratio")), 0.5, 1e-9);
     assert_float_equal(cJSON_GetNumberValue(
         cJSON_GetObjectItem(certificate, "gap")), 1.2, 1e-6);
-    assert_string_equal(cJSON_GetStringValue(
-        cJSON_GetObjectItem(certificate, "bound_kind")), "coupled");
-    assert_string_equal(cJSON_GetStringValue(
-        cJSON_GetObjectItem(policy, "bound_kind")), "coupled");
+    assert_string_equal(
+        cJSON_GetStringValue(cJSON_GetObjectItem(certificate, "bound_kind")),
+        "fluid");
+    assert_string_equal(
+        cJSON_GetStringValue(cJSON_GetObjectItem(policy, "bound_kind")),
+        "fluid");
     assert_string_equal(cJSON_GetStringValue(
         cJSON_GetObjectItem(policy, "queues")), "a > b");
     assert_float_equal(

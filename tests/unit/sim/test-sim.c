@@ -755,25 +755,6 @@ passes_a_narrow_spine(void **state)
     workload_destroy(w);
 }
 
-/* What is measured of decisions is only there if it was asked for. */
-static void
-certifies_decisions_when_asked(void **state)
-{
-    struct workload *w = workload_create("coflow", sim_fabric_create(3, 10));
-    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_STAGE) };
-
-    add_flow(w, 0, 0, 2, 50);
-    add_flow(w, 0, 1, 2, 70);
-    add_flow(w, 0, 0, 1, 70);
-    run(w, &options);
-    assert_true(r.decision_gap_first == 1 && r.decision_gap_mean == 1);
-    assert_true(r.decision_us_p99 > 0);
-    options.certify = true;
-    run(w, &options);
-    assert_true(r.decision_gap_first > 1 && r.decision_gap_mean > 1);
-    workload_destroy(w);
-}
-
 static char *
 read_trace(const char *text, struct workload **wp)
 {
@@ -912,7 +893,6 @@ main(void)
         cmocka_unit_test(passes_a_narrow_spine),
         cmocka_unit_test(judges_early_jobs_by_what_they_told),
         cmocka_unit_test(maif_prefers_the_job_that_improves_most),
-        cmocka_unit_test(certifies_decisions_when_asked),
         cmocka_unit_test(reads_a_trace),
         cmocka_unit_test(names_the_line_at_fault),
         cmocka_unit_test(orders_the_public_trace_better_than_plain),

@@ -81,7 +81,7 @@ function compare(stages, order) {
     })).filter(row => row.plain > 0);
 }
 
-function verdict(rows, boundMean, boundKind) {
+function verdict(rows) {
     const n = rows.filter(row => !row.runs).length;
     const measured = mean(rows.map(row => row.measured));
     const plain = mean(rows.map(row => row.plain));
@@ -94,10 +94,7 @@ function verdict(rows, boundMean, boundKind) {
         note(`Mean completion time of the last ${n} ended stages and ${
              rows.length - n} running stages (predicted): ${
              seconds(measured)}; without Stagecoach: at least ${
-             seconds(plain)}.`
-             + (boundMean > 0 ? ` Lower bound on the mean of the ended stages `
-                + `under any order: ${seconds(boundMean)} (${
-                    boundKind}).` : "")),
+             seconds(plain)}.`),
     ];
 }
 
@@ -110,8 +107,7 @@ export function drawHelping(stages, order) {
         show("helping", note("No stage with traffic has ended so far."));
         return;
     }
-    show("helping", ...verdict(rows, stages.bound_mean_s, stages.bound_kind),
-         bars(last),
+    show("helping", ...verdict(rows), bars(last),
          legend([["f0", "measured (dashed: running)"],
                  ["f1", "without Stagecoach, at least"]]),
          asTable(["Stage", "Measured", "Without Stagecoach, at least"],

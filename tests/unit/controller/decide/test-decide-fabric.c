@@ -183,6 +183,7 @@ estimate_and_bound_include_uplinks(void **state)
         { .workers = "3", .servers = "7", .iterations = 100 },
     };
     struct fixture *f = *state;
+    struct policy *policy = set_order(f, "work", "");
     struct json *json, *order, *demand;
 
     set_fabric(f->c);
@@ -196,6 +197,8 @@ estimate_and_bound_include_uplinks(void **state)
     assert_float_equal(member(demand, "spine0+spine1>leaf1"), 300, 1e-6);
     assert_float_equal(member(demand, "h4:rx"), 100, 1e-6);
     json_destroy(json);
+    decide_set_policy(f->d, f->stage);
+    policy_destroy(policy);
 }
 
 /* Jobs as the simulator and the controller get them: parameter servers with

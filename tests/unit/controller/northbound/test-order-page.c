@@ -12,9 +12,10 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-#define STATUS "{\"state\": \"active\", \"policy\": \"stage\", "              \
-               "\"version\": 7, \"bound_s\": 10, \"gap\": 1.25, "           \
-               "\"bound_kind\": \"coupled\"}"
+#define STATUS                                         \
+    "{\"state\": \"active\", \"policy\": \"stage\", "  \
+    "\"version\": 7, \"bound_s\": 10, \"gap\": 1.25, " \
+    "\"bound_kind\": \"ports\"}"
 #define HOSTS                                                                 \
     "{\"hosts\": ["                                                           \
     "{\"connected\": true, \"wanted\": 7, \"applied\": 7, \"coverage\": 1}, " \
@@ -68,8 +69,14 @@ the_page_shows_the_state(void **state OVS_UNUSED)
                "<dt>Slowest host behind the order</dt><dd>0.3 s</dd>",
                "<dt>Coverage</dt><dd>75.0 %</dd>",
                "<dt>Remaining transfers, without computing</dt>"
-               "<dd>at most 25.0 % above any order (bound: coupled)</dd>",
+               "<dd>at most 25.0 % above any order (bound: ports)</dd>",
                "No stage is running.", NULL);
+    assert_has(page("{\"bound_s\": 10, \"bound_strict_s\": 8, "
+                    "\"estimate_s\": 12, \"gap\": 1.2}",
+                    "{\"order\": []}", HOSTS),
+               "<dt>Distance to the bound of these stages</dt>"
+               "<dd>1.20 (fluid form), 1.50 (strict form)</dd>",
+               NULL);
 }
 
 static void
