@@ -8,6 +8,8 @@
 #include "order/fluid/fluid.h"
 #include "order/problem/memory.h"
 
+#define MAX_SEARCHES 6 /* Seven have 5,040 orders at least. */
+
 /* Events are the ends of rungs, and the begins of the searches that begin
  * after the first one.  Interval i ends with event i. */
 struct event {
@@ -271,7 +273,13 @@ add_port(struct orders *o, int port, size_t e)
 static bool
 solve(struct orders *o)
 {
+    double n;
+
     set_events(o);
+    n = o->n_events + o->n_pieces;
+    if (4 * o->n_orders * n * n * n > o->work) {
+        return false;
+    }
     set_costs(o);
     for (size_t e = 0; e < o->n_events; e++) {
         add_needs(o, e);
@@ -281,10 +289,6 @@ solve(struct orders *o)
     }
     for (size_t i = 0; i < o->n_pieces; i++) {
         add_sum(o, 0, -1, o->n_events + i, 1)[o->pieces[i].interval] = 1;
-    }
-    if (o->n_orders * o->cover.n_variables * o->cover.n_rows * o->cover.n_rows
-        > o->work) {
-        return false;
     }
     o->best = fmin(o->best, cover_solve(&o->cover, o->best));
     return true;
@@ -311,7 +315,8 @@ orders_bound(const struct fluid *f, bool strict, double work, double *value)
         o.n_events += f->searches[s].n_rungs + begins_later(&o, s);
         begins += f->searches[s].weight * (f->searches[s].begin - o.begin);
     }
-    done = walk(&o, 0, count) && walk(&o, 0, solve);
+    done = f->n_searches <= MAX_SEARCHES && walk(&o, 0, count)
+           && walk(&o, 0, solve);
     if (done) {
         *value = fmax(*value, o.best - begins);
     }

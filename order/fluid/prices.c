@@ -354,14 +354,14 @@ bool
 prices_bound(const struct fluid *f, double work, double *value)
 {
     struct prices p = { .f = f };
-    double each = 1; /* Multiplications of a round. */
+    double each = 1; /* Multiplications of a round, or as long. */
     int rounds;
 
     set_times(&p);
     p.n_each = (size_t) f->n_ports * N_CELLS;
     p.n = p.n_each * (p.slice > 0 ? N_GROUPS : 1);
     for (size_t j = 0; j < f->n_jobs; j++) {
-        each += 6 * N_ENDS + f->jobs[j].n_demands * N_CELLS;
+        each += 60 * N_ENDS + 10 * f->jobs[j].n_demands * N_CELLS;
     }
     rounds = fmin(work / (each + 10 * p.n), MAX_ROUNDS);
     if (rounds < MIN_ROUNDS || !p.n) {
