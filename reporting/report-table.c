@@ -196,11 +196,11 @@ report_put_conclusion(const struct report *r, FILE *stream)
         if (!isnan(p->bound_strict_mean_s) && !isnan(p->mean_sct_s)) {
             fprintf(stream,
                     "\"%s\": distance to the bound of these stages "
-                    "%.2f (fluid form, %s: %.2f s), %.2f (strict form: %.2f "
-                    "s)\n",
-                    p->name, p->mean_sct_s / p->bound_mean_s, p->bound_kind,
-                    p->bound_mean_s, p->mean_sct_s / p->bound_strict_mean_s,
-                    p->bound_strict_mean_s);
+                    "%.2f (fluid form: %.2f s), %.2f (strict form: %.2f s); "
+                    "bound: %s\n",
+                    p->name, p->mean_sct_s / p->bound_mean_s, p->bound_mean_s,
+                    p->mean_sct_s / p->bound_strict_mean_s,
+                    p->bound_strict_mean_s, p->bound_kind);
         } else if (!isnan(p->bound_mean_s) && p->bound_mean_s > 0
                    && !isnan(p->mean_sct_s)) {
             fprintf(stream, "certificate: no order of the stages of \"%s\" "

@@ -35,10 +35,11 @@ print_quality(const char *label, const struct json *json)
 
     if (has_member(json, "bound_strict_s")) {
         printf("%sdistance to the bound of these stages, weighted: %.2f "
-               "(fluid form, %s), %.2f (strict form)\n",
-               label, gap, kind,
+               "(fluid form), %.2f (strict form); bound: %s\n",
+               label, gap,
                member_number(json, "estimate_s")
-                   / member_number(json, "bound_strict_s"));
+                   / member_number(json, "bound_strict_s"),
+               kind);
     } else if (member_number(json, "bound_s") > 0) {
         printf("%sremaining transfers of the running stages, without "
                "computing, weighted: at most %.2f x the best order "

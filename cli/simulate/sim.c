@@ -97,10 +97,10 @@ put_stages(const struct sim_run *run)
                r->max, r->bound, r->gap, sim_run_ratio(run, i), r->decisions);
     }
     if (run->bound.mean > 0) {
-        printf("bound of these stages: %.3f in the fluid form (%s), %.3f in "
-               "the strict form\n",
-               run->bound.mean, order_bound_names[run->bound.kind],
-               run->bound.strict);
+        printf("bound of these stages: %.3f in the fluid form, %.3f in the "
+               "strict form (%s)\n",
+               run->bound.mean, run->bound.strict,
+               order_bound_names[run->bound.kind]);
     }
 }
 

@@ -44,7 +44,7 @@ coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
 ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6, plan 0
 bound       distance to the bound of these stages, weighted: 1.86 (fluid \
-form, fluid), 1.94 (strict form)
+form), 1.94 (strict form); bound: fluid
 predicted   mean completion time of running stages 848.0 s, without \
 Stagecoach 924.5 s: 0.92 x
 gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
