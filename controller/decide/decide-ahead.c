@@ -102,7 +102,9 @@ find_bound(const struct decide_outlook *outlook)
         fluid_add_search(f, search->weight, 0);
         fluid_add_rung(f, search->n_jobs);
         for (size_t k = 0; k < search->n_jobs; k++) {
-            add_job(f, sit, &sit->jobs[search->first_job + k]);
+            if (sit->jobs[search->first_job + k].state != JUDGE_DONE) {
+                add_job(f, sit, &sit->jobs[search->first_job + k]);
+            }
         }
     }
     b.bound = fluid_bound(f, BOUND_WORK);

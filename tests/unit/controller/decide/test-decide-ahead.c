@@ -161,6 +161,7 @@ plans_go_through_announced_rungs(void **state)
         { "b", "z", "2", 20 },
     };
     static const struct announced_rung later[] = { { 30, 2 }, { 50, 9 } };
+    static const double ends[] = { 3, 4 };
     struct fixture *f = *state;
     struct order_problem *op = order_problem_create(1);
     struct order_problem *whole = order_problem_create(1);
@@ -178,7 +179,7 @@ plans_go_through_announced_rungs(void **state)
     stage->n_later = ARRAY_SIZE(later);
     decide_problem_init(&dp, op, whole, f->c, f->stage, ORDER_UNIT_ITERATION,
                         1000);
-    outlook = decide_outlook_create(&dp, f->c, f->stage, 1000);
+    outlook = decide_outlook_create(&dp, f->c, f->stage, ends, 1000);
     assert_int_equal(outlook->situation.n_searches, 2);
     b = outlook->situation.searches;
     b += b->n_rungs == 1;
