@@ -221,9 +221,8 @@ add_job(const struct live *live, const struct unit *unit,
                  &need, remaining_alone(live, job), share * job->busiest)
                             : job->stage->cojob->weight);
     get_traits(live, unit, job, 1, early, traits);
-    traits->early_weight = iteration_early_weight(&need, job->stage->n_jobs,
-                                                  share * job->busiest,
-                                                  share * job->work);
+    traits->early_weight = iteration_early_weight(
+        &need, job->stage->n_jobs, share * job->busiest, share * job->work);
 }
 
 void

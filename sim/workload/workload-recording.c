@@ -219,11 +219,23 @@ share_seconds(struct stage *stage, size_t n_hosts)
     free(unit);
 }
 
+/* A stage of which no job is known is one job. */
+static void
+add_only_job(struct stage *stage)
+{
+    struct job *job = &stage->jobs[stage->n_jobs++];
+
+    job->name = order_must(strdup("jobs"));
+    for (size_t i = 0; i < stage->ports.n; i++) {
+        *get_need(&job->needs, stage->ports.of[i].host) = stage->ports.of[i];
+    }
+}
+
 static void
 read_jobs(struct recording *r, const struct json_at *at, const cJSON *item,
           struct stage *stage)
 {
-    const struct json_at *jobs = json_array(at, "jobs", 1, MAX_JOBS);
+    const struct json_at *jobs = json_array_or_null(at, "jobs", 0, MAX_JOBS);
 
     stage->jobs = order_alloc(json_n(jobs) + 1, sizeof *stage->jobs);
     item = item ? item->child : NULL;
@@ -231,6 +243,9 @@ read_jobs(struct recording *r, const struct json_at *at, const cJSON *item,
         read_job(r, json_element_object(jobs, i), item,
                  &stage->jobs[stage->n_jobs++]);
         item = item->next;
+    }
+    if (!stage->n_jobs) {
+        add_only_job(stage);
     }
     if (json_ok(r->jc)) {
         share_seconds(stage, r->hosts.n);

@@ -193,7 +193,7 @@ print(page)
 END
 
 # Links and the search are smaller than on real machines.
-timeout 400 python3 "$SOURCE/tests/lab/run-document.py" \
+timeout 800 python3 "$SOURCE/tests/lab/run-document.py" \
     --machine "$dir/shell" "$dir/install.md" 25Gbit=100Mbit 10000=61 5000=43 \
     2500=23 >"$dir/last" 2>&1 || fail "install.md"
 cat "$dir/last"

@@ -281,7 +281,7 @@ an_ended_stage_has_what_its_jobs_did(void **state)
     job = shash_find_data(json_object(json), "stages");
     job = shash_find_data(json_object(job->array.elems[0]), "jobs");
     text = json_to_string(job, JSSF_SORT);
-    assert_is(text, "[{\"bytes\":{\"h0:rx\":4,\"h0:tx\":9000,"
+    assert_is(text, "[{\"busy_s\":0.44,\"bytes\":{\"h0:rx\":4,\"h0:tx\":9000,"
                     "\"h1:rx\":8000},\"devices\":3,\"gpus\":6,"
                     "\"hosts\":2,"
                     "\"job\":\"j\",\"waited_s\":0.3}]");
