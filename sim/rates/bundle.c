@@ -7,188 +7,154 @@
 
 #include "order/problem/memory.h"
 
-void
-bundles_init(struct bundles *bs, const struct paths *paths)
+struct group *
+group_create(struct unit *unit, int n_ports)
 {
-    *bs = (struct bundles) {
-        .paths = paths, .free_bundle = NO_BUNDLE,
-        .ports = order_alloc(paths->fabric->n_ports, sizeof *bs->ports),
-    };
+    struct group *g = order_alloc(1, sizeof *g);
+
+    g->unit = unit;
+    g->n_lanes = unit ? unit->n_work : (size_t) n_ports;
+    g->lanes = order_alloc(g->n_lanes, sizeof *g->lanes);
+    for (size_t i = 0; i < g->n_lanes; i++) {
+        g->lanes[i].port = unit ? unit->work[i].port : (int) i;
+        g->lanes[i].group = g;
+    }
+    return g;
+}
+
+void
+group_destroy(struct group *g)
+{
+    for (size_t i = 0; i < g->n_lanes; i++) {
+        free(g->lanes[i].guests);
+    }
+    free(g->lanes);
+    free(g->used);
+    free(g->steps);
+    free(g->filled);
+    free(g);
+}
+
+static void
+destroy(struct bundle *b)
+{
+    free(b->flows.nodes);
+    free(b);
 }
 
 void
 bundles_uninit(struct bundles *bs)
 {
-    for (size_t i = 0; i < bs->n_bundles; i++) {
-        free(bs->bundles[i].flows.nodes);
+    for (size_t i = 0; i < bs->n; i++) {
+        struct bundle *next;
+
+        for (struct bundle *b = bs->first[i]; b; b = next) {
+            next = b->next;
+            destroy(b);
+        }
     }
-    for (size_t i = 0; i < bs->n_lanes; i++) {
-        free(bs->lanes[i].bundles);
-    }
-    for (size_t i = 0; i < bs->n_levels; i++) {
-        free(bs->levels[i].lanes);
-    }
-    for (int p = 0; p < bs->paths->fabric->n_ports; p++) {
-        free(bs->ports[p].lanes);
-    }
-    free(bs->bundles);
-    free(bs->lanes);
-    free(bs->levels);
     free(bs->first);
-    free(bs->ports);
 }
 
 static void
-add_lane(struct level *level, uint32_t lane)
+link_hop(struct bundle *b, int k, struct lane *lane, const struct lane *far)
 {
-    level->lanes = order_grow(level->lanes, level->n + 1, &level->allocated,
-                              sizeof *level->lanes);
-    level->lanes[level->n++] = lane;
+    struct group *g = lane->group;
+
+    if (!lane->n) {
+        g->used = order_grow(g->used, g->n_used + 1, &g->allocated_used,
+                             sizeof *g->used);
+        lane->place = g->n_used;
+        g->used[g->n_used++] = lane;
+    }
+    b->hops[k] = (struct hop){ lane, lane->n };
+    lane->guests = order_grow(lane->guests, lane->n + 1, &lane->allocated,
+                              sizeof *lane->guests);
+    lane->guests[lane->n++] = (struct guest){ b, far };
 }
 
-/* Returns the lane of 'port' and 'level', which is added if it is new. */
-static uint32_t
-find_lane(struct bundles *bs, int port, int level)
+static void
+unlink_hop(const struct hop *hop)
 {
-    const struct level *lanes = &bs->ports[port];
+    struct lane *lane = hop->lane;
+    struct guest guest = lane->guests[--lane->n];
+    struct bundle *last = guest.bundle;
 
-    for (size_t i = 0; i < lanes->n; i++) {
-        if (bs->lanes[lanes->lanes[i]].level == level) {
-            return lanes->lanes[i];
+    lane->guests[hop->place] = guest;
+    for (int k = 0; k < last->n_hops; k++) {
+        if (last->hops[k].lane == lane) {
+            last->hops[k].place = hop->place;
         }
     }
-    bs->lanes = order_grow(bs->lanes, bs->n_lanes + 1, &bs->allocated_lanes,
-                           sizeof *bs->lanes);
-    bs->lanes[bs->n_lanes] = (struct lane) { .port = port, .level = level };
-    add_lane(&bs->ports[port], bs->n_lanes);
-    return bs->n_lanes++;
-}
-
-/* Puts hop 'k' of 'bundle' on its lane. */
-static void
-link_hop(struct bundles *bs, uint32_t bundle, int k)
-{
-    struct bundle *b = &bs->bundles[bundle];
-    int port = bs->paths->paths[b->path].ports[k];
-    struct hop *hop = &b->hops[k];
-    struct lane *lane;
-
-    hop->lane = find_lane(bs, port, b->level);
-    lane = &bs->lanes[hop->lane];
     if (!lane->n) {
-        lane->place = bs->levels[b->level].n;
-        add_lane(&bs->levels[b->level], hop->lane);
-    }
-    lane->bundles = order_grow(lane->bundles, lane->n + 1, &lane->allocated,
-                               sizeof *lane->bundles);
-    hop->place = lane->n;
-    lane->bundles[lane->n++] = bundle;
-}
+        struct group *g = lane->group;
 
-/* Lets 'lane' know that it now lists 'bundle' at 'place'. */
-static void
-move_hop(struct bundles *bs, uint32_t lane, uint32_t bundle, uint32_t place)
-{
-    struct bundle *b = &bs->bundles[bundle];
-
-    bs->lanes[lane].bundles[place] = bundle;
-    for (int k = 0; k < b->n_hops; k++) {
-        if (b->hops[k].lane == lane) {
-            b->hops[k].place = place;
-        }
+        g->used[lane->place] = g->used[--g->n_used];
+        g->used[lane->place]->place = lane->place;
     }
 }
 
-static void
-unlink_hop(struct bundles *bs, const struct hop *hop)
+static struct lane *
+find_lane(const struct group *g, const struct flow *flow,
+          const struct path *path, int k)
 {
-    struct lane *lane = &bs->lanes[hop->lane];
-
-    lane->n--;
-    if (hop->place < lane->n) {
-        move_hop(bs, hop->lane, lane->bundles[lane->n], hop->place);
-    }
-    if (!lane->n) {
-        struct level *level = &bs->levels[lane->level];
-        uint32_t last = level->lanes[--level->n];
-
-        level->lanes[lane->place] = last;
-        bs->lanes[last].place = lane->place;
-    }
+    return &g->lanes[g->unit ? flow_find_work(flow, path, k)
+                             : (size_t) path->ports[k]];
 }
 
-static uint32_t
-new_bundle(struct bundles *bs)
+static struct bundle *
+add_bundle(struct bundles *bs, struct group *group, struct unit *unit,
+           const struct flow *flow, double now)
 {
-    uint32_t i = bs->free_bundle;
+    const struct path *path = &bs->paths->paths[flow->path];
+    int n = path->n_ports;
+    struct bundle *b = order_alloc(1, sizeof *b + n * sizeof *b->hops);
 
-    if (i != NO_BUNDLE) {
-        bs->free_bundle = bs->bundles[i].next;
-        return i;
+    *b = (struct bundle){ .next = bs->first[flow->path],
+                          .group = group,
+                          .unit = unit,
+                          .path = flow->path,
+                          .since = now,
+                          .end = INFINITY,
+                          .step = NO_STEP,
+                          .n_hops = n };
+    bs->first[flow->path] = b;
+    for (int k = 0; k < n; k++) {
+        link_hop(b, k, find_lane(group, flow, path, k),
+                 find_lane(group, flow, path, k == n - 1 ? 0 : n - 1));
     }
-    bs->bundles = order_grow(bs->bundles, bs->n_bundles + 1,
-                             &bs->allocated_bundles, sizeof *bs->bundles);
-    memset(&bs->bundles[bs->n_bundles], 0, sizeof *bs->bundles);
-    return bs->n_bundles++;
+    return b;
 }
 
-/* Makes room for 'path' and 'level'. */
-static void
-grow(struct bundles *bs, uint32_t path, int level)
+struct bundle *
+bundles_find(struct bundles *bs, struct group *group, struct unit *unit,
+             const struct flow *flow, double now)
 {
-    bs->first = order_grow(bs->first, path + 1, &bs->allocated_first,
+    bs->first = order_grow(bs->first, flow->path + 1, &bs->allocated,
                            sizeof *bs->first);
-    while (bs->n_first <= path) {
-        bs->first[bs->n_first++] = NO_BUNDLE;
+    while (bs->n <= flow->path) {
+        bs->first[bs->n++] = NULL;
     }
-    bs->levels = order_grow(bs->levels, level + 1, &bs->allocated_levels,
-                            sizeof *bs->levels);
-    while (bs->n_levels <= (size_t) level) {
-        memset(&bs->levels[bs->n_levels++], 0, sizeof *bs->levels);
-    }
-}
-
-uint32_t
-bundles_find(struct bundles *bs, uint32_t path, int level, double now)
-{
-    struct bundle *b;
-    uint32_t i;
-
-    assert(level >= 0);
-    grow(bs, path, level);
-    for (i = bs->first[path]; i != NO_BUNDLE; i = bs->bundles[i].next) {
-        if (bs->bundles[i].level == level) {
-            return i;
+    for (struct bundle *b = bs->first[flow->path]; b; b = b->next) {
+        if (b->group == group && b->unit == unit) {
+            return b;
         }
     }
-    i = new_bundle(bs);
-    b = &bs->bundles[i];
-    *b = (struct bundle) {
-        .path = path, .next = bs->first[path], .level = level,
-        .n_hops = bs->paths->paths[path].n_ports, .flows = b->flows,
-        .since = now, .end = INFINITY, .step = NO_STEP,
-    };
-    bs->first[path] = i;
-    for (int k = 0; k < b->n_hops; k++) {
-        link_hop(bs, i, k);
-    }
-    return i;
+    return add_bundle(bs, group, unit, flow, now);
 }
 
 void
-bundles_remove(struct bundles *bs, uint32_t bundle)
+bundles_remove(struct bundles *bs, struct bundle *b)
 {
-    struct bundle *b = &bs->bundles[bundle];
-    uint32_t *link = &bs->first[b->path];
+    struct bundle **link = &bs->first[b->path];
 
     assert(!b->flows.n);
-    while (*link != bundle) {
-        link = &bs->bundles[*link].next;
+    while (*link != b) {
+        link = &(*link)->next;
     }
     *link = b->next;
     for (int k = 0; k < b->n_hops; k++) {
-        unlink_hop(bs, &b->hops[k]);
+        unlink_hop(&b->hops[k]);
     }
-    b->next = bs->free_bundle;
-    bs->free_bundle = bundle;
+    destroy(b);
 }

@@ -10,6 +10,7 @@
  * the one with the smaller 'seq'.  A node knows its place, so that it can
  * leave from anywhere.  The heap does not own its nodes. */
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,23 @@ struct node_heap {
 
 void node_heap_push(struct node_heap *, struct heap_node *);
 void node_heap_remove(struct node_heap *, struct heap_node *);
+
+/* Returns the smallest key, INFINITY if there is none. */
+static inline double
+node_heap_next(const struct node_heap *h)
+{
+    return h->n ? h->nodes[0]->key : INFINITY;
+}
+
+/* Removes the first node. */
+static inline struct heap_node *
+node_heap_pop(struct node_heap *h)
+{
+    struct heap_node *first = h->nodes[0];
+
+    node_heap_remove(h, first);
+    return first;
+}
 
 static inline bool
 heap_node_is_queued(const struct heap_node *node)

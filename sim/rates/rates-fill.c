@@ -1,505 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rates by rank, each unit as a whole.
+/* Rates by groups: each gets what better ranks leave, and its flows share
+ * that, see water-filling.h.
  *
- * A unit is finished when its last flow is, so its rates should let all flows
- * end together.  The rates of its flows grow in proportion to their remaining
- * bytes until one port is full.  The flows on that port keep their rates, the
- * others grow further, until every flow has a full port.  The next unit gets
- * the remaining bandwidth.  No bandwidth is wasted, no rank slows down a
- * better one, and a unit that is limited by one port leaves its other ports to
- * the units behind it.
+ * RATES_FILL: a unit is finished when its last flow is, so its rates should
+ * let all flows end together.  A group is a unit, and its flows count what
+ * they have left.  No bandwidth is wasted, no rank slows down a better one,
+ * and a unit that is limited by one port leaves its other ports to the units
+ * behind it.  Within one unit this is MADD (Varys) made work-conserving.
+ * Measured on the Facebook trace with all coflows at time 0 in the same order:
+ * mean 42.39 s, 0.03 % above ports that are independent of each other; whole
+ * ports to one flow at a time cost 1.7 %.
  *
- * Within one unit this is MADD (Varys) made work-conserving.  Measured on the
- * Facebook trace with all coflows at time 0 in the same order: mean 42.39 s,
- * 0.03 % above ports that are independent of each other; whole ports to one
- * flow at a time cost 1.7 %.
+ * RATES_SHARE: switches and shims serve levels strictly.  A group is a level;
+ * its flows share as TCP does, with max-min fairness as the usual model: no
+ * flow can get more without reducing a flow that has no more.  With all flows
+ * on one level there is no order.
+ *
+ * RATES_TURNS: as shims serve jobs of equal rank.  On its host's uplink each
+ * job with flows gets an equal share, which its flows there divide equally,
+ * and what a job cannot use goes to the others.  On all other ports flows
+ * share as TCP does.
+ *
+ * RATES_MLTCP: MLTCP, a congestion control of hosts without shims.  A flow
+ * counts 0.25 + 1.75 r, r being the share of its iteration's bytes that its
+ * job has sent, so that jobs that are about to end an exchange get more and
+ * jobs drift apart.
  *
  * An event changes few rates.  The remaining bytes of a unit's flows shrink in
  * proportion, so that computing their rates again gives the same rates, unless
  * a flow has ended or begun, or the bandwidth of a port has changed.  Each
- * port therefore lists its units by rank, with the bandwidth that each found
- * there and left.  Units whose flows changed get new rates, and after them, by
- * rank, those that would now find another bandwidth.  The result is the same
- * as computing all rates, except for rounding. */
+ * port therefore lists its groups by rank, with the bandwidth that each found
+ * there and left.  Groups whose flows changed are filled anew, and after them,
+ * by rank, those that would now find another bandwidth.  The result is the
+ * same as computing all rates, except for rounding. */
 
 #include "sim/rates/rates.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "order/problem/memory.h"
-#include "sim/fabric/paths.h"
-#include "sim/rates/node-heap.h"
-#include "sim/rates/unit.h"
-
-/* A flow with less than this share of its bytes has ended. */
-#define RESIDUE 1e-9
+#include "sim/rates/bundle.h"
+#include "sim/rates/water-filling.h"
 
 /* Smaller differences, relative to a port's capacity, are rounding errors. */
 #define SAME 1e-11
 
-/* A port is full below this share of its capacity. */
-#define FULL 1e-9
+/* A job's r grows by at most this between two updates. */
+#define MLTCP_STEP 0.05
 
-/* A sum that has shrunk to this share is computed again. */
-#define RESUM 1e-3
-
-#define NONE ((size_t) -1)
-
-/* A flow, and the port where it leaves the network. */
-struct entry {
-    struct flow *flow;
-    int last;
+/* The groups with flows on a port, by rank. */
+struct port {
+    struct lane *first, *last;
+    double available; /* What the first one finds, bytes per
+                       * second. */
+    bool dirty;       /* Lanes must be checked. */
 };
 
-/* A port of a unit, in the order of the unit's 'work'. */
-struct unit_port {
-    int port;
-    bool listed;                /* The member is on the list of the port. */
-    size_t index;               /* Its index there, while it is served. */
-    size_t n_flows;             /* Number of its flows that use the port. */
+struct bundle_list {
     size_t n, allocated;
-    struct entry *entries;      /* Flows that begin at the port. */
-};
-
-/* The active flows of a unit.  Flows that begin at a full port need not be
- * visited, so flows are kept by their first port.  A member without flows
- * keeps its memory for the next unit. */
-struct member {
-    struct unit *unit;          /* NULL once there are no flows. */
-    size_t n_flows;
-    size_t n_ports, allocated_ports;
-    struct unit_port *ports;
-    size_t n_moving, allocated_moving;
-    struct flow **moving;       /* Flows with a rate. */
-    size_t n_checked;           /* The last ones of 'moving' that do not end
-                                 * now. */
-    int rank;                   /* Rank in the lists of ports. */
-    uint64_t id;                /* The unit's id. */
-    size_t index;               /* Index in 'members'. */
-    bool changed;               /* Flows came or went since the last update. */
-    struct heap_node update;    /* In 'updates', by rank. */
-    struct heap_node end;       /* In 'ends', by the first end of 'moving'. */
-};
-
-/* A unit on a port. */
-struct port_entry {
-    struct member *member;
-    int rank;                   /* Copy of the member's rank. */
-    double found;               /* Bandwidth that better ranks left, bytes per
-                                 * second. */
-    double left;                /* Bandwidth after this unit. */
-};
-
-/* The units with flows on a port, by rank. */
-struct port_list {
-    size_t n, allocated;
-    struct port_entry *entries;
-    bool dirty;                 /* Entries were removed since the last
-                                 * update. */
-};
-
-/* A flow that gets a rate, while its unit is served. */
-struct grower {
-    struct flow *flow;
-    const struct path *path;
-    double bytes;               /* Remaining bytes. */
-    bool stuck;                 /* One of its ports is full. */
-    size_t next[SIM_FABRIC_MAX_PATH];   /* On the same port, or NONE. */
-};
-
-/* A port, while a unit is served. */
-struct hop {
-    double left;                /* Remaining bandwidth, bytes per second. */
-    double load;                /* Sum of the bytes of its growers. */
-    double exact;               /* 'load' when it was last computed. */
-    size_t first;               /* First grower and port of its path: index
-                                 * times SIM_FABRIC_MAX_PATH plus port. */
-};
-
-struct growth {
-    const struct paths *paths;
-    const double *capacity;
-    struct hop *hops;           /* By port. */
-    size_t n_growers, allocated_growers;
-    struct grower *growers;
-    int *used;                  /* Ports of growers. */
-    int n_used;
+    struct bundle **bundles;
 };
 
 struct fill {
     struct rates up;
-    const double *capacity;
-    int n_ports;
-    struct port_list *ports;
+    struct bundles bundles;
+    struct water_filling water;
+    struct port *ports;
     size_t n_dirty;
     int *dirty;                 /* Ports. */
     bool reordered;             /* Ranks have changed since the last update. */
-    size_t n_members, allocated_members;
-    struct member **members;
-    size_t n_spare, allocated_spare;
-    struct member **spare;      /* Members without flows, for later units. */
+    size_t n_groups, allocated_groups;
+    struct group **groups;
     size_t n_changed, allocated_changed;
-    struct member **changed;
-    struct node_heap updates;   /* Members that need new rates, by rank. */
-    struct node_heap ends;      /* Members with moving flows, by first end. */
-    struct growth growth;
+    struct group **changed;
+    struct node_heap updates;   /* Groups that are to be filled, by rank. */
+    struct node_heap ends;      /* Groups with moving flows, by first end. */
+    struct bundle_list moving;  /* With a rate now or since the last time that
+                                 * flows were settled. */
+    struct bundle_list emptied; /* That the last flow has left. */
+    struct bundle_list undone;  /* That had a step before this update. */
+    size_t allocated_moved;
+    struct flow **moved; /* Flows that change their level. */
+    double next_weights; /* When flows of RATES_MLTCP count more. */
 };
-
-static bool
-is_before(const struct port_entry *guest, const struct member *m)
-{
-    return guest->rank != m->rank ? guest->rank < m->rank
-           : guest->member->id < m->id;
-}
-
-/* Returns the index at which 'm' is or belongs. */
-static size_t
-port_list_find(const struct port_list *port, const struct member *m)
-{
-    size_t low = 0;
-    size_t high = port->n;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (is_before(&port->entries[middle], m)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static void
-port_list_add(struct port_list *port, struct member *m)
-{
-    size_t i = port_list_find(port, m);
-
-    port->entries = order_grow(port->entries, port->n + 1, &port->allocated,
-                            sizeof *port->entries);
-    memmove(&port->entries[i + 1], &port->entries[i],
-            (port->n - i) * sizeof *port->entries);
-    port->entries[i] = (struct port_entry) { .member = m, .rank = m->rank };
-    port->n++;
-}
-
-static void
-port_list_remove(struct port_list *port, const struct member *m)
-{
-    size_t i = port_list_find(port, m);
-
-    assert(i < port->n && port->entries[i].member == m);
-    port->n--;
-    memmove(&port->entries[i], &port->entries[i + 1],
-            (port->n - i) * sizeof *port->entries);
-}
-
-/* Sorts the list after ranks have changed; usually it is nearly sorted. */
-static void
-port_list_sort(struct port_list *port)
-{
-    for (size_t i = 0; i < port->n; i++) {
-        struct port_entry guest = port->entries[i];
-        size_t j = i;
-
-        guest.rank = guest.member->rank;
-        for (; j && !is_before(&port->entries[j - 1], guest.member); j--) {
-            port->entries[j] = port->entries[j - 1];
-        }
-        port->entries[j] = guest;
-    }
-}
-
-/* Assigns 'm', which is zeroed or has no flows, to 'unit'. */
-static void
-member_begin(struct member *m, struct unit *unit)
-{
-    size_t before = m->allocated_ports;
-
-    m->ports = order_grow(m->ports, unit->n_work, &m->allocated_ports,
-                       sizeof *m->ports);
-    for (size_t i = before; i < m->allocated_ports; i++) {
-        m->ports[i] = (struct unit_port) { .entries = NULL };
-    }
-    m->n_ports = unit->n_work;
-    for (size_t i = 0; i < m->n_ports; i++) {
-        m->ports[i].port = unit->work[i].port;
-    }
-    m->unit = unit;
-    m->rank = unit->rank;
-    m->id = unit->id;
-}
-
-static void
-member_destroy(struct member *m)
-{
-    for (size_t i = 0; i < m->allocated_ports; i++) {
-        free(m->ports[i].entries);
-    }
-    free(m->ports);
-    free(m->moving);
-    free(m);
-}
-
-/* Adds 'change', 1 or -1, to the flows of each port of 'flow'. */
-static void
-count_flow(struct member *m, const struct flow *flow, const struct path *path,
-           int change)
-{
-    int last = path->n_ports - 1;
-
-    for (int k = 0; k <= last; k++) {
-        size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
-            : unit_find_work(m->unit, path->ports[k]);
-
-        m->ports[i].n_flows += change;
-    }
-}
-
-static void
-member_add(struct member *m, struct flow *flow, const struct path *path)
-{
-    struct unit_port *up = &m->ports[flow->work[0]];
-
-    up->entries = order_grow(up->entries, up->n + 1, &up->allocated,
-                             sizeof *up->entries);
-    flow->index = up->n;
-    up->entries[up->n++] =
-        (struct entry){ flow, path->ports[path->n_ports - 1] };
-    m->n_flows++;
-    count_flow(m, flow, path, 1);
-}
-
-static void
-member_remove(struct member *m, struct flow *flow, const struct path *path)
-{
-    struct unit_port *up = &m->ports[flow->work[0]];
-
-    up->entries[flow->index] = up->entries[--up->n];
-    up->entries[flow->index].flow->index = flow->index;
-    m->n_flows--;
-    count_flow(m, flow, path, -1);
-}
-
-static void
-growth_init(struct growth *f, const struct paths *paths)
-{
-    int n = paths->fabric->n_ports;
-
-    *f = (struct growth){ .paths = paths,
-                          .capacity = paths->fabric->capacity,
-                          .hops = order_alloc(n, sizeof *f->hops),
-                          .used = order_alloc(n, sizeof *f->used) };
-    for (int p = 0; p < n; p++) {
-        f->hops[p].first = NONE;
-    }
-}
-
-static void
-growth_uninit(struct growth *f)
-{
-    free(f->hops);
-    free(f->growers);
-    free(f->used);
-}
-
-/* Returns true if no port between the first and the last of 'path' is full. */
-static bool
-is_open(const struct growth *f, const struct path *path)
-{
-    for (int k = 1; k < path->n_ports - 1; k++) {
-        if (f->hops[path->ports[k]].left <= 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void
-add_grower(struct growth *f, struct flow *flow, const struct path *path)
-{
-    struct grower *g = &f->growers[f->n_growers];
-
-    g->flow = flow;
-    g->path = path;
-    g->bytes = flow->remaining;
-    g->stuck = false;
-    for (int k = 0; k < path->n_ports; k++) {
-        struct hop *hop = &f->hops[path->ports[k]];
-
-        if (hop->first == NONE) {
-            f->used[f->n_used++] = path->ports[k];
-            hop->load = 0;
-        }
-        g->next[k] = hop->first;
-        hop->first = f->n_growers * SIM_FABRIC_MAX_PATH + k;
-        hop->load += g->bytes;
-        hop->exact = hop->load;
-    }
-    f->n_growers++;
-}
-
-static void
-add_growers_of_port(struct growth *f, const struct unit_port *up)
-{
-    for (size_t i = 0; i < up->n; i++) {
-        if (f->hops[up->entries[i].last].left > 0) {
-            struct flow *flow = up->entries[i].flow;
-            const struct path *path = &f->paths->paths[flow->path];
-
-            if (is_open(f, path)) {
-                add_grower(f, flow, path);
-            }
-        }
-    }
-}
-
-/* Finds the flows of 'm' whose ports have bandwidth. */
-static void
-find_growers(struct growth *f, const struct member *m)
-{
-    f->n_growers = 0;
-    f->n_used = 0;
-    f->growers = order_grow(f->growers, m->n_flows, &f->allocated_growers,
-                            sizeof *f->growers);
-    for (size_t i = 0; i < m->n_ports; i++) {
-        const struct unit_port *up = &m->ports[i];
-
-        if (up->n && f->hops[up->port].left > 0) {
-            add_growers_of_port(f, up);
-        }
-    }
-}
-
-/* Fixes the rate of 'g' of 'm' and removes it from the load of its ports. */
-static void
-fix_rate(struct growth *f, struct member *m, struct grower *g, double growth)
-{
-    g->stuck = true;
-    if (growth <= 0) {
-        return;
-    }
-    g->flow->rate = growth * g->bytes;
-    g->flow->node.key = 1 / growth;
-    m->moving[m->n_moving++] = g->flow;
-    for (int k = 0; k < g->path->n_ports; k++) {
-        struct hop *hop = &f->hops[g->path->ports[k]];
-
-        hop->load -= g->bytes;
-        hop->left -= g->flow->rate;
-    }
-}
-
-/* Fixes the rates of all growers on 'port'. */
-static void
-close_port(struct growth *f, struct member *m, int port, double growth)
-{
-    struct hop *hop = &f->hops[port];
-
-    for (size_t i = hop->first; i != NONE; ) {
-        struct grower *g = &f->growers[i / SIM_FABRIC_MAX_PATH];
-
-        if (!g->stuck) {
-            fix_rate(f, m, g, growth);
-        }
-        i = g->next[i % SIM_FABRIC_MAX_PATH];
-    }
-    hop->first = NONE;
-    hop->left = 0;
-}
-
-/* Computes the load of 'hop' again and removes the growers that are stuck. */
-static void
-sum_load(struct growth *f, struct hop *hop)
-{
-    size_t *link = &hop->first;
-
-    hop->load = 0;
-    while (*link != NONE) {
-        struct grower *g = &f->growers[*link / SIM_FABRIC_MAX_PATH];
-        size_t *next = &g->next[*link % SIM_FABRIC_MAX_PATH];
-
-        if (g->stuck) {
-            *link = *next;
-        } else {
-            hop->load += g->bytes;
-            link = next;
-        }
-    }
-    hop->exact = hop->load;
-}
-
-/* Removes rounding errors, which dominate a load after many subtractions. */
-static void
-clean_up_port(struct growth *f, int port)
-{
-    struct hop *hop = &f->hops[port];
-
-    if (hop->load < hop->exact * RESUM) {
-        sum_load(f, hop);
-    }
-    if (hop->left < FULL * f->capacity[port]) {
-        hop->left = 0;
-    }
-}
-
-/* Returns the rate per byte at which the first port is full if all growers
- * grow in proportion, INFINITY if there are none.  Removes ports without
- * growers. */
-static double
-find_growth(struct growth *f)
-{
-    double growth = INFINITY;
-    int n = 0;
-
-    for (int i = 0; i < f->n_used; i++) {
-        int port = f->used[i];
-        struct hop *hop = &f->hops[port];
-
-        if (hop->first != NONE) {
-            clean_up_port(f, port);
-        }
-        if (hop->first != NONE) {
-            f->used[n++] = port;
-            growth = fmin(growth, hop->left / hop->load);
-        }
-    }
-    f->n_used = n;
-    return growth;
-}
-
-/* Sets the rates of the flows of 'm', none of which has a rate, from 'now'
- * on. */
-static void
-growth_run(struct growth *f, struct member *m, double now)
-{
-    double growth;
-
-    m->n_moving = m->n_checked = 0;
-    find_growers(f, m);
-    m->moving = order_grow(m->moving, f->n_growers, &m->allocated_moving,
-                           sizeof *m->moving);
-    while ((growth = find_growth(f)) < INFINITY) {
-        for (int i = 0; i < f->n_used; i++) {
-            const struct hop *hop = &f->hops[f->used[i]];
-
-            if (hop->left <= growth * hop->load * (1 + FULL)) {
-                close_port(f, m, f->used[i], growth);
-            }
-        }
-    }
-    for (size_t i = 0; i < m->n_moving; i++) {
-        m->moving[i]->since = now;
-        m->moving[i]->node.key += now;
-    }
-}
 
 static struct fill *
 fill_cast(const struct rates *r)
@@ -507,16 +94,30 @@ fill_cast(const struct rates *r)
     return (struct fill *) r;
 }
 
-static struct rates *
-fill_create(const struct paths *paths)
+static void
+push_bundle(struct bundle_list *list, struct bundle *b)
 {
+    list->bundles = order_grow(list->bundles, list->n + 1, &list->allocated,
+                               sizeof *list->bundles);
+    list->bundles[list->n++] = b;
+}
+
+static struct rates *
+fill_create(const struct paths *paths, enum rates_rule rule)
+{
+    const struct sim_fabric *fabric = paths->fabric;
     struct fill *f = order_alloc(1, sizeof *f);
 
-    f->capacity = paths->fabric->capacity;
-    f->n_ports = paths->fabric->n_ports;
-    f->ports = order_alloc(f->n_ports, sizeof *f->ports);
-    f->dirty = order_alloc(f->n_ports, sizeof *f->dirty);
-    growth_init(&f->growth, paths);
+    f->bundles.paths = paths;
+    f->water.rule = rule;
+    f->water.capacity = fabric->capacity;
+    f->water.n_host_ports = 2 * fabric->n_hosts;
+    f->ports = order_alloc(fabric->n_ports, sizeof *f->ports);
+    f->dirty = order_alloc(fabric->n_ports, sizeof *f->dirty);
+    for (int p = 0; p < fabric->n_ports; p++) {
+        f->ports[p].available = fabric->capacity[p];
+    }
+    f->next_weights = INFINITY;
     return &f->up;
 }
 
@@ -525,298 +126,471 @@ fill_destroy(struct rates *r)
 {
     struct fill *f = fill_cast(r);
 
-    for (size_t i = 0; i < f->n_members; i++) {
-        member_destroy(f->members[i]);
+    for (size_t i = 0; i < f->n_groups; i++) {
+        group_destroy(f->groups[i]);
     }
-    for (size_t i = 0; i < f->n_spare; i++) {
-        member_destroy(f->spare[i]);
-    }
-    for (int p = 0; p < f->n_ports; p++) {
-        free(f->ports[p].entries);
-    }
-    free(f->members);
-    free(f->spare);
-    free(f->changed);
+    bundles_uninit(&f->bundles);
+    free(f->water.tight);
     free(f->ports);
     free(f->dirty);
+    free(f->groups);
+    free(f->changed);
     free(f->updates.nodes);
     free(f->ends.nodes);
-    growth_uninit(&f->growth);
+    free(f->moving.bundles);
+    free(f->emptied.bundles);
+    free(f->undone.bundles);
+    free(f->moved);
     free(f);
 }
 
+/* Lets 'g' be filled from 'step' on. */
 static void
-mark_changed(struct fill *f, struct member *m)
+restart(struct fill *f, struct group *g, size_t step)
 {
-    if (!m->changed) {
-        m->changed = true;
+    g->restart = step < g->restart ? step : g->restart;
+    if (!g->changed) {
+        g->changed = true;
         f->changed = order_grow(f->changed, f->n_changed + 1,
                                 &f->allocated_changed, sizeof *f->changed);
-        f->changed[f->n_changed++] = m;
+        f->changed[f->n_changed++] = g;
     }
 }
 
-static struct member *
-find_member(struct fill *f, struct unit *unit)
+static struct group *
+add_group(struct fill *f, struct unit *unit)
 {
-    struct member *m = unit->member;
+    struct group *g = group_create(unit, f->up.paths->fabric->n_ports);
 
-    if (!m) {
-        m = f->n_spare ? f->spare[--f->n_spare] : order_alloc(1, sizeof *m);
-        member_begin(m, unit);
-        unit->member = m;
-        m->index = f->n_members;
-        f->members = order_grow(f->members, f->n_members + 1,
-                                &f->allocated_members, sizeof *f->members);
-        f->members[f->n_members++] = m;
+    g->index = g->rank = f->n_groups;
+    g->restart = NO_STEP;
+    f->groups = order_grow(f->groups, f->n_groups + 1, &f->allocated_groups,
+                           sizeof *f->groups);
+    f->groups[f->n_groups++] = g;
+    return g;
+}
+
+/* Returns the group to which flows of 'unit' belong. */
+static struct group *
+find_group(struct fill *f, struct unit *unit)
+{
+    size_t level = f->up.rule == RATES_SHARE ? unit->level : 0;
+
+    if (f->up.rule == RATES_FILL) {
+        if (!unit->group) {
+            unit->group = add_group(f, unit);
+            unit->group->id = unit->id;
+        }
+        return unit->group;
     }
-    return m;
+    while (f->n_groups <= level) {
+        add_group(f, NULL);
+    }
+    return f->groups[level];
+}
+
+/* Puts 'flow' on a bundle of its group. */
+static void
+attach(struct fill *f, struct flow *flow, double now)
+{
+    struct group *g = find_group(f, flow->unit);
+    struct bundle *b =
+        bundles_find(&f->bundles, g,
+                     f->up.rule == RATES_SHARE ? NULL : flow->unit, flow, now);
+
+    flow->node.key = bundle_served(b, now) + flow->remaining;
+    node_heap_push(&b->flows, &flow->node);
+    b->keys += flow->node.key;
+    g->n_flows++;
+    b->turn =
+        f->up.rule == RATES_TURNS ? &flow->unit->work[flow->work[0]] : NULL;
+    if (f->up.watches) {
+        unit_change_rate(flow->unit, now, b->rate);
+    }
+    restart(f, g, 0);
+}
+
+/* Takes 'flow' off bundle 'b'. */
+static void
+detach(struct fill *f, struct flow *flow, struct bundle *b, double now)
+{
+    struct group *g = b->group;
+    bool by_step = f->up.rule == RATES_SHARE || f->up.rule == RATES_FILL;
+
+    node_heap_remove(&b->flows, &flow->node);
+    if (f->up.watches) {
+        unit_change_rate(flow->unit, now, -b->rate);
+    }
+    b->keys = b->flows.n ? b->keys - flow->node.key : 0;
+    restart(f, g, by_step ? b->step : 0);
+    if (!b->flows.n) {
+        b->unit = NULL;
+        if (!b->emptied) {
+            b->emptied = true;
+            push_bundle(&f->emptied, b);
+        }
+    }
+    if (!--g->n_flows && g->unit) {
+        g->unit->group = NULL;
+        g->unit = NULL;
+    }
 }
 
 static void
 fill_add(struct rates *r, struct flow *flow, double now)
 {
-    struct fill *f = fill_cast(r);
-    struct member *m = find_member(f, flow->unit);
-
-    flow->rate = 0;
     flow->since = now;
-    flow->node.key = INFINITY;
-    member_add(m, flow, rates_path(r, flow));
-    mark_changed(f, m);
+    attach(fill_cast(r), flow, now);
+}
+
+/* Computes the first end of a flow of 'b'.  A single flow, which may be far
+ * away, need not be looked at. */
+static void
+expect_end(struct bundle *b)
+{
+    double key = b->flows.n == 1 ? b->keys : node_heap_next(&b->flows);
+
+    b->end = b->flows.n && b->rate > 0 ? b->since + (key - b->served) / b->rate
+                                       : INFINITY;
 }
 
 static void
-remove_flow(struct fill *f, struct flow *flow)
+set_rate(struct fill *f, struct bundle *b, double rate, double now)
 {
-    struct member *m = flow->unit->member;
-
-    member_remove(m, flow, rates_path(&f->up, flow));
-    mark_changed(f, m);
-    if (!m->n_flows) {
-        flow->unit->member = NULL;
-        m->unit = NULL;
-    }
-}
-
-static void
-leave_port(struct fill *f, struct member *m, struct unit_port *up)
-{
-    struct port_list *port = &f->ports[up->port];
-
-    port_list_remove(port, m);
-    up->listed = false;
-    if (!port->dirty) {
-        port->dirty = true;
-        f->dirty[f->n_dirty++] = up->port;
-    }
-}
-
-/* Removes members from the lists of ports on which they have no flows. */
-static void
-leave_ports(struct fill *f)
-{
-    for (size_t i = 0; i < f->n_changed; i++) {
-        struct member *m = f->changed[i];
-
-        for (size_t j = 0; j < m->n_ports; j++) {
-            if (m->ports[j].listed && !m->ports[j].n_flows) {
-                leave_port(f, m, &m->ports[j]);
-            }
+    if (rate != b->rate) {
+        b->served = bundle_served(b, now);
+        b->since = now;
+        for (size_t i = 0; f->up.watches && i < b->flows.n; i++) {
+            unit_change_rate(flow_of(b->flows.nodes[i])->unit, now,
+                             rate - b->rate);
+        }
+        b->rate = rate;
+        if (!b->moving) {
+            push_bundle(&f->moving, b);
+            b->moving = f->moving.n;
         }
     }
+    expect_end(b);
 }
 
+/* Takes 'b' off the list of those that have moved. */
+static void
+forget_moving(struct fill *f, struct bundle *b)
+{
+    struct bundle *last = f->moving.bundles[--f->moving.n];
+
+    f->moving.bundles[b->moving - 1] = last;
+    last->moving = b->moving;
+    b->moving = 0;
+}
+
+static void
+mark_dirty(struct fill *f, int p)
+{
+    if (!f->ports[p].dirty) {
+        f->ports[p].dirty = true;
+        f->dirty[f->n_dirty++] = p;
+    }
+}
+
+static void
+remove_lane(struct port *port, struct lane *lane)
+{
+    *(lane->prev ? &lane->prev->next : &port->first) = lane->next;
+    *(lane->next ? &lane->next->prev : &port->last) = lane->prev;
+    lane->listed = false;
+}
+
+static bool
+is_before(const struct lane *a, const struct lane *b)
+{
+    return a->group->rank != b->group->rank ? a->group->rank < b->group->rank
+                                            : a->group->id < b->group->id;
+}
+
+/* Lists 'lane' behind 'prev', or before it if it has a better rank. */
+static void
+insert_lane(struct port *port, struct lane *lane, struct lane *prev)
+{
+    while (prev && is_before(lane, prev)) {
+        prev = prev->prev;
+    }
+    lane->prev = prev;
+    lane->next = prev ? prev->next : port->first;
+    *(prev ? &prev->next : &port->first) = lane;
+    *(lane->next ? &lane->next->prev : &port->last) = lane;
+    lane->listed = true;
+}
+
+/* Forgets the steps of 'g' from 'first' on.  Without any, 'left' of its lanes
+ * has no meaning. */
+static void
+undo(struct fill *f, struct group *g, size_t first)
+{
+    if (first >= g->n_steps) {
+        return;
+    }
+    for (size_t i = g->steps[first].first; i < g->n_filled; i++) {
+        struct bundle *b = g->filled[i];
+
+        for (int k = 0; first && k < b->n_hops; k++) {
+            b->hops[k].lane->left += b->granted;
+        }
+        b->step = NO_STEP;
+        if (b->flows.n) {
+            push_bundle(&f->undone, b);
+        }
+    }
+    g->n_filled = g->steps[first].first;
+    g->n_steps = first;
+}
+
+/* Removes the bundles that have no flows any more, which have no step, and
+ * takes their lanes off the ports if they were the last ones. */
+static void
+remove_emptied(struct fill *f)
+{
+    for (size_t i = 0; i < f->emptied.n; i++) {
+        struct bundle *b = f->emptied.bundles[i];
+
+        b->emptied = false;
+        if (b->flows.n) {
+            continue;
+        }
+        for (int k = 0; k < b->n_hops; k++) {
+            struct lane *lane = b->hops[k].lane;
+
+            if (lane->n == 1 && lane->listed) {
+                remove_lane(&f->ports[lane->port], lane);
+                mark_dirty(f, lane->port);
+            }
+        }
+        if (b->moving) {
+            forget_moving(f, b);
+        }
+        bundles_remove(&f->bundles, b);
+    }
+    f->emptied.n = 0;
+}
+
+/* Lets ports follow the ranks of units; usually they are nearly sorted. */
 static void
 follow_ranks(struct fill *f)
 {
-    for (size_t i = 0; i < f->n_members; i++) {
-        if (f->members[i]->unit) {
-            f->members[i]->rank = f->members[i]->unit->rank;
+    for (size_t i = 0; i < f->n_groups; i++) {
+        if (f->groups[i]->unit) {
+            f->groups[i]->rank = f->groups[i]->unit->rank;
         }
     }
-    for (int p = 0; p < f->n_ports; p++) {
-        port_list_sort(&f->ports[p]);
+    for (int p = 0; p < f->up.paths->fabric->n_ports; p++) {
+        struct port *port = &f->ports[p];
+        struct lane *next;
+
+        for (struct lane *lane = port->first; lane; lane = next) {
+            struct lane *prev = lane->prev;
+
+            next = lane->next;
+            if (prev && is_before(lane, prev)) {
+                remove_lane(port, lane);
+                insert_lane(port, lane, prev);
+            }
+        }
+        mark_dirty(f, p);
     }
+    f->reordered = false;
 }
 
-/* Queues 'm' for an update of its rates, by rank, unless it is queued. */
+/* Queues 'g' to be filled, by rank, unless it is queued. */
 static void
-queue_update(struct fill *f, struct member *m)
+queue_update(struct fill *f, struct group *g)
 {
-    if (!heap_node_is_queued(&m->update)) {
-        m->update.key = m->rank;
-        m->update.seq = m->id;
-        node_heap_push(&f->updates, &m->update);
+    if (!heap_node_is_queued(&g->update)) {
+        g->update.key = g->rank;
+        g->update.seq = g->id;
+        node_heap_push(&f->updates, &g->update);
     }
 }
 
-/* Returns the bandwidth of port 'p' that the entries before 'i' leave. */
+/* Removes 'g', which has no flows. */
+static void
+retire(struct fill *f, struct group *g)
+{
+    struct group *last = f->groups[--f->n_groups];
+
+    f->groups[g->index] = last;
+    last->index = g->index;
+    if (heap_node_is_queued(&g->end)) {
+        node_heap_remove(&f->ends, &g->end);
+    }
+    group_destroy(g);
+}
+
+/* Queues the groups whose flows have changed, and adds their lanes to the
+ * ports on which they have flows now. */
+static void
+queue_changed(struct fill *f)
+{
+    for (size_t i = 0; i < f->n_changed; i++) {
+        struct group *g = f->changed[i];
+
+        g->changed = false;
+        if (f->up.rule == RATES_FILL) {
+            if (!g->n_flows) {
+                retire(f, g);
+                continue;
+            }
+            g->rank = g->unit->rank;
+        }
+        for (size_t j = 0; j < g->n_used; j++) {
+            struct port *port = &f->ports[g->used[j]->port];
+
+            if (!g->used[j]->listed) {
+                insert_lane(port, g->used[j], port->last);
+            }
+        }
+        queue_update(f, g);
+    }
+    f->n_changed = 0;
+}
+
+/* Returns the bandwidth that better ranks leave 'lane'. */
 static double
-left_before(const struct fill *f, int p, size_t i)
+left_before(const struct fill *f, const struct lane *lane)
 {
-    return i ? f->ports[p].entries[i - 1].left : f->capacity[p];
+    return lane->prev ? lane->prev->left : f->ports[lane->port].available;
 }
 
-/* Queues an update of entry 'i' of port 'p', if there is one, if it would now
- * find another bandwidth. */
-static void
-check_entry(struct fill *f, int p, size_t i)
+/* Returns true if 'lane' would now find another bandwidth. */
+static bool
+finds_other(const struct fill *f, const struct lane *lane)
 {
-    const struct port_list *port = &f->ports[p];
-
-    if (i < port->n
-        && fabs(port->entries[i].found - left_before(f, p, i))
-           > SAME * f->capacity[p]) {
-        queue_update(f, port->entries[i].member);
-    }
-}
-
-static void
-check_port(struct fill *f, int p)
-{
-    for (size_t i = 0; i < f->ports[p].n; i++) {
-        check_entry(f, p, i);
-    }
+    return fabs(lane->found - left_before(f, lane))
+           > SAME * f->water.capacity[lane->port];
 }
 
 static void
 check_ports(struct fill *f)
 {
     for (size_t i = 0; i < f->n_dirty; i++) {
-        f->ports[f->dirty[i]].dirty = false;
-        if (!f->reordered) {
-            check_port(f, f->dirty[i]);
-        }
-    }
-    for (int p = 0; f->reordered && p < f->n_ports; p++) {
-        check_port(f, p);
-    }
-    f->n_dirty = 0;
-    f->reordered = false;
-}
+        struct port *port = &f->ports[f->dirty[i]];
 
-/* Moves 'm', which has no flows, to 'spare'. */
-static void
-retire(struct fill *f, struct member *m)
-{
-    struct member *last = f->members[--f->n_members];
-
-    f->members[m->index] = last;
-    last->index = m->index;
-    f->spare = order_grow(f->spare, f->n_spare + 1, &f->allocated_spare,
-                          sizeof *f->spare);
-    f->spare[f->n_spare++] = m;
-}
-
-/* Adds members to the lists of ports on which they have flows. */
-static void
-enter_ports(struct fill *f)
-{
-    for (size_t i = 0; i < f->n_changed; i++) {
-        struct member *m = f->changed[i];
-
-        m->changed = false;
-        if (!m->n_flows) {
-            retire(f, m);
-            continue;
-        }
-        m->rank = m->unit->rank;
-        for (size_t j = 0; j < m->n_ports; j++) {
-            if (!m->ports[j].listed && m->ports[j].n_flows) {
-                port_list_add(&f->ports[m->ports[j].port], m);
-                m->ports[j].listed = true;
+        port->dirty = false;
+        for (struct lane *lane = port->first; lane; lane = lane->next) {
+            if (finds_other(f, lane)) {
+                queue_update(f, lane->group);
             }
         }
-        queue_update(f, m);
     }
-    f->n_changed = 0;
+    f->n_dirty = 0;
 }
 
+/* Gives each level its minimum share of each port, before any level gets the
+ * rest, so that no level starves. */
 static void
-settle_member(struct fill *f, struct member *m, double now)
+reserve(struct fill *f, double now)
 {
-    for (size_t i = 0; i < m->n_moving; i++) {
-        flow_settle(m->moving[i], rates_path(&f->up, m->moving[i]), now);
+    const double *capacity = f->water.capacity;
+    double share = fmin(f->up.min_share, 1.0 / f->n_groups);
+    int n_ports = f->up.paths->fabric->n_ports;
+
+    f->water.fills_all = true;
+    for (int p = 0; p < n_ports; p++) {
+        f->ports[p].available = capacity[p];
+    }
+    for (size_t i = 0; i < f->n_groups; i++) {
+        struct group *g = f->groups[i];
+
+        undo(f, g, 0);
+        for (size_t j = 0; j < g->n_used; j++) {
+            g->used[j]->left = share * capacity[g->used[j]->port];
+        }
+        water_filling_fill(&f->water, g, now);
+        for (size_t j = 0; j < g->n_filled; j++) {
+            struct bundle *b = g->filled[j];
+
+            b->floor = b->granted / b->flows.n;
+            for (int k = 0; k < b->n_hops; k++) {
+                f->ports[b->hops[k].lane->port].available -= b->granted;
+            }
+        }
+        undo(f, g, 0);
+        g->restart = 0;
+        queue_update(f, g);
+    }
+    for (int p = 0; p < n_ports; p++) {
+        f->ports[p].available = fmax(f->ports[p].available, 0);
     }
 }
 
-/* Updates the node of 'm' in 'ends'. */
+/* Finds what better ranks leave 'g'.  If that has changed, or all of its flows
+ * must be filled, it begins with that. */
 static void
-set_end(struct fill *f, struct member *m)
+begin_filling(struct fill *f, struct group *g)
+{
+    bool anew = !g->restart;
+
+    for (size_t i = 0; i < g->n_used && !anew; i++) {
+        anew = finds_other(f, g->used[i]);
+    }
+    if (anew) {
+        undo(f, g, 0);
+    }
+    for (size_t i = 0; i < g->n_used && anew; i++) {
+        g->used[i]->found = left_before(f, g->used[i]);
+        g->used[i]->left = g->used[i]->found;
+    }
+    g->restart = NO_STEP;
+}
+
+/* Sets the rates of what has been filled from step 'first' of 'g' on, and when
+ * its first flow ends. */
+static void
+set_rates(struct fill *f, struct group *g, size_t first, double now)
 {
     double end = INFINITY;
 
-    for (size_t i = 0; i < m->n_moving; i++) {
-        end = fmin(end, m->moving[i]->node.key);
-    }
-    if (heap_node_is_queued(&m->end)) {
-        node_heap_remove(&f->ends, &m->end);
-    }
-    if (m->n_moving) {
-        m->end.key = end;
-        m->end.seq = m->id;
-        node_heap_push(&f->ends, &m->end);
-    }
-}
+    for (size_t i = first; i < g->n_steps; i++) {
+        struct step *step = &g->steps[i];
 
-/* Computes the rates of 'm' and queues the members that find another bandwidth
- * after it. */
-static void
-serve_member(struct fill *f, struct member *m, double now)
-{
-    settle_member(f, m, now);
-    for (size_t i = 0; i < m->n_moving; i++) {
-        m->moving[i]->rate = 0;
-    }
-    for (size_t i = 0; i < m->n_ports; i++) {
-        struct unit_port *up = &m->ports[i];
+        step->end = INFINITY;
+        for (size_t j = step->first; j < group_step_end(g, i); j++) {
+            struct bundle *b = g->filled[j];
 
-        if (up->listed) {
-            up->index = port_list_find(&f->ports[up->port], m);
-            f->growth.hops[up->port].left = left_before(f, up->port,
-                                                        up->index);
+            set_rate(f, b, b->floor + b->granted / b->flows.n, now);
+            step->end = b->end < step->end ? b->end : step->end;
         }
     }
-    growth_run(&f->growth, m, now);
-    for (size_t i = 0; i < m->n_ports; i++) {
-        const struct unit_port *up = &m->ports[i];
-        struct port_entry *guest;
+    for (size_t i = 0; i < g->n_steps; i++) {
+        end = g->steps[i].end < end ? g->steps[i].end : end;
+    }
+    if (heap_node_is_queued(&g->end)) {
+        node_heap_remove(&f->ends, &g->end);
+    }
+    if (end < INFINITY) {
+        g->end.key = end;
+        g->end.seq = g->id;
+        node_heap_push(&f->ends, &g->end);
+    }
+    g->at_step = g->at = 0;
+}
 
-        if (up->listed) {
-            guest = &f->ports[up->port].entries[up->index];
-            guest->found = left_before(f, up->port, up->index);
-            guest->left = f->growth.hops[up->port].left;
-            check_entry(f, up->port, up->index + 1);
+/* Fills 'g' and queues the groups that find another bandwidth after it. */
+static void
+serve(struct fill *f, struct group *g, double now)
+{
+    size_t first;
+
+    begin_filling(f, g);
+    first = g->n_steps;
+    water_filling_fill(&f->water, g, now);
+    set_rates(f, g, first, now);
+    for (size_t i = 0; i < g->n_used; i++) {
+        const struct lane *next = g->used[i]->next;
+
+        if (next && finds_other(f, next)) {
+            queue_update(f, next->group);
         }
     }
-    set_end(f, m);
-}
-
-static void
-fill_update(struct rates *r, double now)
-{
-    struct fill *f = fill_cast(r);
-
-    leave_ports(f);
-    if (f->reordered) {
-        follow_ranks(f);
-    }
-    enter_ports(f);
-    check_ports(f);
-    while (f->updates.n) {
-        struct heap_node *node = f->updates.nodes[0];
-
-        node_heap_remove(&f->updates, node);
-        serve_member(f, HEAP_NODE_OWNER(node, struct member, update), now);
-    }
-}
-
-static void
-fill_reorder(struct rates *r, double now, bool kept)
-{
-    (void) now;
-    fill_cast(r)->reordered |= !kept;
 }
 
 static void
@@ -824,8 +598,127 @@ fill_settle(struct rates *r, double now)
 {
     struct fill *f = fill_cast(r);
 
-    for (size_t i = 0; i < f->n_members; i++) {
-        settle_member(f, f->members[i], now);
+    for (size_t i = f->moving.n; i-- > 0;) {
+        struct bundle *b = f->moving.bundles[i];
+        double served = bundle_served(b, now);
+
+        for (size_t j = 0; j < b->flows.n; j++) {
+            struct flow *flow = flow_of(b->flows.nodes[j]);
+
+            flow_settle_at(flow, rates_path(r, flow), now,
+                           flow->node.key - served);
+        }
+        if (b->rate <= 0) {
+            forget_moving(f, b);
+        }
+    }
+}
+
+/* Sets when flows of RATES_MLTCP count more. */
+static void
+expect_weights(struct fill *f, double now)
+{
+    f->next_weights = INFINITY;
+    for (size_t i = 0; i < f->moving.n; i++) {
+        f->moving.bundles[i]->unit->rate = 0;
+    }
+    for (size_t i = 0; i < f->moving.n; i++) {
+        const struct bundle *b = f->moving.bundles[i];
+
+        b->unit->rate += b->flows.n * b->rate;
+    }
+    for (size_t i = 0; i < f->moving.n; i++) {
+        const struct unit *unit = f->moving.bundles[i]->unit;
+        double step = MLTCP_STEP * (unit->sent + unit->left) / unit->rate;
+
+        f->next_weights = fmin(f->next_weights, now + step);
+    }
+}
+
+static void
+fill_update(struct rates *r, double now)
+{
+    struct fill *f = fill_cast(r);
+    bool weighs =
+        r->rule == RATES_MLTCP && (f->n_changed || now >= f->next_weights);
+
+    if (weighs) {
+        fill_settle(r, now);
+        restart(f, f->groups[0], 0);
+    }
+    f->undone.n = 0;
+    for (size_t i = 0; i < f->n_changed; i++) {
+        undo(f, f->changed[i], f->changed[i]->restart);
+    }
+    remove_emptied(f);
+    if (f->reordered) {
+        follow_ranks(f);
+    }
+    queue_changed(f);
+    check_ports(f);
+    if (r->min_share > 0 && f->updates.n) {
+        reserve(f, now);
+    }
+    while (f->updates.n) {
+        struct heap_node *node = node_heap_pop(&f->updates);
+
+        serve(f, HEAP_NODE_OWNER(node, struct group, update), now);
+    }
+    for (size_t i = 0; i < f->undone.n; i++) {
+        struct bundle *b = f->undone.bundles[i];
+
+        if (b->step == NO_STEP) {
+            set_rate(f, b, 0, now);
+        }
+    }
+    if (weighs) {
+        expect_weights(f, now);
+    }
+}
+
+/* Adds the flows of 'b' whose units have changed their level to the 'n' that
+ * have moved, and takes them off 'b'.  Returns how many there are then. */
+static size_t
+take_moved(struct fill *f, struct bundle *b, size_t n, double now)
+{
+    size_t begin = n;
+    double served = bundle_served(b, now);
+
+    for (size_t i = b->flows.n; i-- > 0;) {
+        struct flow *flow = flow_of(b->flows.nodes[i]);
+
+        if (flow->unit->level != b->group->rank) {
+            flow_settle_at(flow, rates_path(&f->up, flow), now,
+                           flow->node.key - served);
+            f->moved = order_grow(f->moved, n + 1, &f->allocated_moved,
+                                  sizeof *f->moved);
+            f->moved[n++] = flow;
+        }
+    }
+    for (; begin < n; begin++) {
+        detach(f, f->moved[begin], b, now);
+    }
+    return n;
+}
+
+static void
+fill_reorder(struct rates *r, double now, bool kept)
+{
+    struct fill *f = fill_cast(r);
+    size_t n = 0;
+
+    f->reordered |= r->rule == RATES_FILL && !kept;
+    for (size_t i = 0; r->rule == RATES_SHARE && i < f->bundles.n; i++) {
+        for (struct bundle *b = f->bundles.first[i]; b; b = b->next) {
+            for (size_t j = 0; r->watches && j < b->flows.n; j++) {
+                unit_change_rate(flow_of(b->flows.nodes[j])->unit, now,
+                                 b->rate);
+            }
+            n = take_moved(f, b, n, now);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        attach(f, f->moved[i], now);
     }
 }
 
@@ -834,31 +727,39 @@ fill_next(const struct rates *r)
 {
     const struct fill *f = fill_cast(r);
 
-    return f->ends.n ? f->ends.nodes[0]->key : INFINITY;
+    return fmin(node_heap_next(&f->ends), f->next_weights);
 }
 
-/* Returns true if 'flow' has ended by 'now', regardless of rounding errors. */
+/* Returns true if the first flow of 'b' has ended by 'now', regardless of
+ * rounding errors. */
 static bool
-has_ended(const struct flow *flow, double now)
+has_ended(const struct bundle *b, double now)
 {
-    return flow->node.key <= now + now * RATES_TOGETHER
-           || flow->remaining - flow->rate * (now - flow->since)
-              <= RESIDUE * flow->bytes;
+    const struct flow *flow;
+
+    if (!b->flows.n) {
+        return false;
+    }
+    flow = flow_of(b->flows.nodes[0]);
+    return b->end <= now + now * RATES_TOGETHER
+           || flow->node.key - bundle_served(b, now)
+                  <= flow->bytes * RATES_RESIDUE;
 }
 
-/* Returns a moving flow of 'm' that has ended, or NULL. */
-static struct flow *
-pop_flow(struct member *m, double now)
+/* Returns a bundle of 'g' of which a flow has ended, or NULL. */
+static struct bundle *
+find_ended(struct group *g, double now)
 {
-    while (m->n_checked < m->n_moving) {
-        size_t i = m->n_moving - 1 - m->n_checked;
-        struct flow *flow = m->moving[i];
+    for (; g->at_step < g->n_steps; g->at_step++) {
+        size_t end = group_step_end(g, g->at_step);
+        bool ends = g->steps[g->at_step].end <= now + now * RATES_TOGETHER;
 
-        if (has_ended(flow, now)) {
-            m->moving[i] = m->moving[--m->n_moving];
-            return flow;
+        for (; ends && g->at < end; g->at++) {
+            if (has_ended(g->filled[g->at], now)) {
+                return g->filled[g->at];
+            }
         }
-        m->n_checked++;
+        g->at = end;
     }
     return NULL;
 }
@@ -868,17 +769,19 @@ fill_pop(struct rates *r, double now)
 {
     struct fill *f = fill_cast(r);
 
-    while (fill_next(r) <= now + now * RATES_TOGETHER) {
-        struct member *m = HEAP_NODE_OWNER(f->ends.nodes[0], struct member,
-                                           end);
-        struct flow *flow = pop_flow(m, now);
+    while (node_heap_next(&f->ends) <= now + now * RATES_TOGETHER) {
+        struct group *g = HEAP_NODE_OWNER(f->ends.nodes[0], struct group, end);
+        struct bundle *b = find_ended(g, now);
 
-        if (flow) {
-            remove_flow(f, flow);
+        if (b) {
+            struct flow *flow = flow_of(b->flows.nodes[0]);
+
+            detach(f, flow, b, now);
+            expect_end(b);
             flow_finish(flow, rates_path(r, flow));
             return flow;
         }
-        node_heap_remove(&f->ends, &m->end);
+        node_heap_remove(&f->ends, &g->end);
     }
     return NULL;
 }
@@ -889,13 +792,12 @@ fill_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
     const struct fill *f = fill_cast(r);
     size_t n = 0;
 
-    for (size_t i = 0; i < f->n_members; i++) {
-        const struct member *m = f->members[i];
+    *flows = order_grow(*flows, f->moving.n, allocated, sizeof **flows);
+    for (size_t i = 0; i < f->moving.n; i++) {
+        const struct bundle *b = f->moving.bundles[i];
 
-        *flows = order_grow(*flows, n + m->n_moving, allocated,
-                            sizeof **flows);
-        for (size_t j = 0; j < m->n_moving; j++) {
-            rates_show(rates_path(r, m->moving[j]), m->moving[j]->rate,
+        if (b->flows.n && b->rate > 0) {
+            rates_show(&r->paths->paths[b->path], b->flows.n * b->rate,
                        &(*flows)[n++]);
         }
     }
@@ -903,7 +805,13 @@ fill_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
 }
 
 const struct rates_class rates_fill = {
-    .create = fill_create, .destroy = fill_destroy, .add = fill_add,
-    .reorder = fill_reorder, .update = fill_update, .next = fill_next,
-    .pop = fill_pop, .settle = fill_settle, .list = fill_list
+    .create = fill_create,
+    .destroy = fill_destroy,
+    .add = fill_add,
+    .reorder = fill_reorder,
+    .update = fill_update,
+    .next = fill_next,
+    .pop = fill_pop,
+    .settle = fill_settle,
+    .list = fill_list,
 };

@@ -6,13 +6,12 @@
 /* Rate of each flow, and which flow ends next.
  *
  * Rates change only when a flow begins or ends or when the order changes, so a
- * simulation without time steps is exact.  Rates are assigned by rank
- * (rates-fill.c, rates-greedy.c), by levels or fairly (rates-share.c), by
- * turns of jobs or weights (rates-weighted.c), or just fast enough
- * (rates-madd.c).  All allocations update only the rates that an event
- * changes, because traces have a million flows.
+ * simulation without time steps is exact.  Two allocators have the rules: one
+ * serves flows that share together (rates-fill.c), the other flow after flow
+ * (rates-by-flow.c).  Both update only the rates that an event changes,
+ * because traces have a million flows.
  *
- *    struct rates *rates = rates_create(&rates_greedy, &paths);
+ *    struct rates *rates = rates_create(RATES_GREEDY, &paths);
  *    rates->class->add(rates, flow, now);        // Any number of flows.
  *    rates->class->reorder(rates, now, false);   // If units changed places.
  *    rates->class->update(rates, now);
@@ -40,8 +39,20 @@ struct sim_flow {
     double rate;                /* Bytes per second, > 0. */
 };
 
+enum rates_rule {
+    RATES_FILL,   /* By rank; the flows of a unit in proportion to what they
+                   * have left. */
+    RATES_SHARE,  /* By level; flows share inside. */
+    RATES_TURNS,  /* Jobs take turns on uplinks; no ranks. */
+    RATES_MLTCP,  /* Flows share by weights; no ranks. */
+    RATES_GREEDY, /* By rank, flow after flow. */
+    RATES_MADD,   /* By rank, each unit just fast enough, then flow after
+                   * flow. */
+};
+
 struct rates {
     const struct rates_class *class;
+    enum rates_rule rule;
     const struct paths *paths;
     double min_share;           /* See struct sim_options; 0 to 1. */
     bool watches;               /* Units have limits, so their 'rate' must be
@@ -50,7 +61,7 @@ struct rates {
 
 /* A rate allocation.  'now' is in seconds and never falls. */
 struct rates_class {
-    struct rates *(*create)(const struct paths *);
+    struct rates *(*create)(const struct paths *, enum rates_rule);
     void (*destroy)(struct rates *);
 
     /* 'flow' begins, all members set but 'rate', 'key' and 'place'. */
@@ -81,28 +92,22 @@ struct rates_class {
                    size_t *allocated);
 };
 
-extern const struct rates_class rates_fill;
-extern const struct rates_class rates_greedy;  /* On one tier only. */
-extern const struct rates_class rates_share;
-extern const struct rates_class rates_madd;
-extern const struct rates_class rates_turns;
-extern const struct rates_class rates_mltcp;
+extern const struct rates_class rates_fill, rates_by_flow;
 
 /* Flows that would end within this share of the clock after 'now' end now: the
  * difference is a rounding error. */
 #define RATES_TOGETHER 1e-12
 
-struct rates *rates_create(const struct rates_class *, const struct paths *);
+/* A flow with less than this share of its bytes has ended. */
+#define RATES_RESIDUE 1e-9
+
+struct rates *rates_create(enum rates_rule, const struct paths *);
 void rates_destroy(struct rates *);
 
 /* Helpers of the classes. */
 
 /* Stores a flow of 'path'. */
 void rates_show(const struct path *, double rate, struct sim_flow *);
-
-/* Implements 'list' for a class that keeps its flows with a rate in 'heap'. */
-size_t rates_list(const struct rates *, const struct node_heap *heap,
-                  struct sim_flow **flows, size_t *allocated);
 
 static inline const struct path *
 rates_path(const struct rates *r, const struct flow *flow)

@@ -118,7 +118,6 @@ unit_uninit(struct unit *unit)
     free(unit->bytes);
 }
 
-/* Returns the place of 'port', which 'unit' has. */
 size_t
 unit_find_work(const struct unit *unit, int port)
 {
@@ -138,16 +137,23 @@ unit_find_work(const struct unit *unit, int port)
     return low;
 }
 
+size_t
+flow_find_work(const struct flow *flow, const struct path *path, int k)
+{
+    return k == 0 ? flow->work[0]
+           : k == path->n_ports - 1
+               ? flow->work[1]
+               : unit_find_work(flow->unit, path->ports[k]);
+}
+
 /* Takes 'bytes' and 'n' flows off what remains on the ports of 'path'. */
 static void
 subtract(struct flow *flow, const struct path *path, double bytes, int n)
 {
     struct unit *unit = flow->unit;
-    int last = path->n_ports - 1;
 
-    for (int k = 0; k <= last; k++) {
-        size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
-            : unit_find_work(unit, path->ports[k]);
+    for (int k = 0; k < path->n_ports; k++) {
+        size_t i = flow_find_work(flow, path, k);
 
         unit->work[i].n_left -= n;
         unit->bytes[i] = unit->work[i].n_left

@@ -33,9 +33,9 @@
 #include "sim/fabric/paths.h"
 #include "sim/rates/node-heap.h"
 
+struct group;
 struct live_job;
 struct live_stage;
-struct member;
 
 /* A unit's bytes on one port. */
 struct work {
@@ -43,7 +43,7 @@ struct work {
     double whole;               /* Bytes at the unit's begin. */
     int64_t n_whole, n_left;    /* Number of flows at the begin, and now. */
 
-    /* By rates-weighted.c, of the flows on an uplink. */
+    /* By water-filling.c, of the flows on an uplink. */
     int64_t n_waiting; /* Number of those without a rate. */
     double granted;    /* Rates of the others, bytes per second. */
 };
@@ -67,13 +67,13 @@ struct unit {
     int level;                  /* 0 is first. */
     double sent_limit;          /* As in struct order_result. */
 
-    /* By a rate allocation that watches limits, see rates.h, or by
-     * rates-weighted.c. */
+    /* By a rate allocation that watches limits, see rates.h, or for
+     * RATES_MLTCP. */
     double rate;                /* Rate of all its flows, bytes per second. */
     double since;               /* Time from which 'rate' applies, seconds. */
     double until;               /* Bytes sent at that time. */
 
-    struct member *member;      /* By rates-fill.c, which owns it, or NULL. */
+    struct group *group; /* By rates-fill.c, which owns it, or NULL. */
 };
 
 /* Bytes on their way from one host to another. */
@@ -122,7 +122,11 @@ void unit_maker_clear(struct unit_maker *);
 void unit_begin(struct unit *, const struct sim_fabric *, double now);
 void unit_uninit(struct unit *);
 
+/* Returns the index in 'work' of 'port', which 'unit' has. */
 size_t unit_find_work(const struct unit *, int port);
+
+/* Returns the index in its unit's 'work' of port 'k' of the path of 'flow'. */
+size_t flow_find_work(const struct flow *, const struct path *, int k);
 
 /* Subtracts what 'flow' has sent until 'now' at its rate. */
 void flow_settle(struct flow *, const struct path *, double now);

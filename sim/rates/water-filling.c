@@ -3,101 +3,139 @@
 #include "sim/rates/water-filling.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "order/problem/memory.h"
 
 /* What is left of a port below this share of its capacity is a rounding
- * error, not bandwidth for the next level. */
-#define RESIDUE 1e-11
+ * error, not bandwidth for the next rank. */
+#define RESIDUE 1e-10
 
-void
-water_filling_init(struct water_filling *w, struct bundles *bundles)
+/* A sum that has shrunk to this share is computed again. */
+#define RESUM 1e-3
+
+/* Returns what each flow of 'b' counts. */
+static double
+weigh(const struct water_filling *w, const struct bundle *b, double now)
 {
-    *w = (struct water_filling) {
-        .bundles = bundles,
-        .left = order_alloc(bundles->paths->fabric->n_ports, sizeof *w->left),
-    };
-    water_filling_clear(w);
-}
-
-void
-water_filling_uninit(struct water_filling *w)
-{
-    free(w->left);
-    free(w->steps);
-    free(w->filled);
-    free(w->tight);
-}
-
-void
-water_filling_clear(struct water_filling *w)
-{
-    const struct sim_fabric *fabric = w->bundles->paths->fabric;
-
-    water_filling_undo(w, 0);
-    memcpy(w->left, fabric->capacity, fabric->n_ports * sizeof *w->left);
-}
-
-size_t
-water_filling_first_step(const struct water_filling *w, int level)
-{
-    size_t low = 0;
-    size_t high = w->n_steps;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (w->bundles->lanes[w->steps[middle].lane].level < level) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    switch (w->rule) {
+    case RATES_FILL:
+        return fmax(b->keys / b->flows.n - bundle_served(b, now),
+                    b->keys / b->flows.n * RATES_RESIDUE);
+    case RATES_MLTCP:
+        return 0.25 + 1.75 * b->unit->sent / (b->unit->sent + b->unit->left);
+    default:
+        return 1;
     }
-    return low;
 }
 
-void
-water_filling_count(struct water_filling *w, const struct bundle *b, int n)
+static void
+add_tight(struct water_filling *w, struct lane *lane, struct work *turn)
+{
+    w->tight = order_grow(w->tight, w->n + 1, &w->allocated, sizeof *w->tight);
+    w->tight[w->n++] = (struct tight){ lane, turn, 0 };
+}
+
+/* Lets 'b' wait for its step. */
+static void
+await_step(struct water_filling *w, struct bundle *b, double now)
+{
+    double load;
+
+    b->each = weigh(w, b, now);
+    b->waits = true;
+    load = b->flows.n * b->each;
+    for (int k = b->turn ? 1 : 0; k < b->n_hops; k++) {
+        struct lane *lane = b->hops[k].lane;
+
+        if (!lane->n_waiting++) {
+            add_tight(w, lane, NULL);
+            lane->load = 0;
+        }
+        lane->load += load;
+        lane->exact = lane->load;
+    }
+    if (b->turn) {
+        if (!b->turn->n_waiting) {
+            add_tight(w, b->hops[0].lane, b->turn);
+            b->turn->granted = 0;
+            b->hops[0].lane->n_waiting++;
+        }
+        b->turn->n_waiting += b->flows.n;
+    }
+}
+
+/* Returns true if every port of 'b' has something left. */
+static bool
+is_open(const struct bundle *b)
 {
     for (int k = 0; k < b->n_hops; k++) {
-        struct lane *lane = &w->bundles->lanes[b->hops[k].lane];
+        if (b->hops[k].lane->left <= 0) {
+            return false;
+        }
+    }
+    return true;
+}
 
-        if (b->step == NO_STEP) {
-            lane->n_waiting += n;
-        } else {
-            w->left[lane->port] -= n * b->share;
+/* Lets the bundles of 'g' wait that have no step and whose ports have
+ * something left. */
+static void
+gather(struct water_filling *w, struct group *g, double now)
+{
+    w->n = 0;
+    for (size_t i = 0; i < g->n_used; i++) {
+        struct lane *lane = g->used[i];
+
+        /* Each path begins at a host's port with an even number. */
+        if (lane->port >= w->n_host_ports || lane->port % 2
+            || (lane->left <= 0 && !w->fills_all)) {
+            continue;
+        }
+        for (size_t j = 0; j < lane->n; j++) {
+            struct bundle *b = lane->guests[j].bundle;
+
+            if ((lane->guests[j].far->left > 0 && b->step == NO_STEP
+                 && is_open(b))
+                || (w->fills_all && b->step == NO_STEP)) {
+                await_step(w, b, now);
+            }
         }
     }
 }
 
-void
-water_filling_undo(struct water_filling *w, size_t first)
+/* Adds the load of 'lane' up again: after many subtractions rounding errors
+ * dominate. */
+static void
+sum_load(struct lane *lane)
 {
-    size_t begin;
+    lane->load = 0;
+    for (size_t i = 0; i < lane->n; i++) {
+        const struct bundle *b = lane->guests[i].bundle;
 
-    if (first >= w->n_steps) {
-        return;
+        lane->load += b->waits ? b->flows.n * b->each : 0;
     }
-    begin = w->steps[first].first;
-    for (size_t i = begin; i < w->n_filled; i++) {
-        struct bundle *b = &w->bundles->bundles[w->filled[i]];
-        int n = b->flows.n;
-
-        water_filling_count(w, b, -n);
-        b->step = NO_STEP;
-        water_filling_count(w, b, n);
-    }
-    w->n_steps = first;
-    w->n_filled = begin;
+    lane->exact = lane->load;
 }
 
-static double
-lane_share(const struct water_filling *w, uint32_t lane)
+static size_t
+n_waiting(const struct tight *t)
 {
-    const struct lane *l = &w->bundles->lanes[lane];
+    return t->turn ? (size_t) t->turn->n_waiting : t->lane->n_waiting;
+}
 
-    return w->left[l->port] / l->n_waiting;
+/* Returns what 't' can give each of its flows, of what that counts. */
+static double
+share_of(const struct tight *t)
+{
+    struct lane *lane = t->lane;
+
+    if (t->turn) {
+        return fmax(lane->left / lane->n_waiting - t->turn->granted, 0)
+               / t->turn->n_waiting;
+    }
+    if (lane->load < lane->exact * RESUM) {
+        sum_load(lane);
+    }
+    return lane->left / lane->load;
 }
 
 /* Lets the heap be one again below 'i'. */
@@ -109,11 +147,11 @@ sift_down(struct water_filling *w, size_t i)
     for (;;) {
         size_t child = 2 * i + 1;
 
-        if (child + 1 < w->n_tight
+        if (child + 1 < w->n
             && w->tight[child + 1].share < w->tight[child].share) {
             child++;
         }
-        if (child >= w->n_tight || w->tight[child].share >= moving.share) {
+        if (child >= w->n || w->tight[child].share >= moving.share) {
             break;
         }
         w->tight[i] = w->tight[child];
@@ -122,42 +160,22 @@ sift_down(struct water_filling *w, size_t i)
     w->tight[i] = moving;
 }
 
-/* Gathers the lanes of 'level' that flows wait for. */
-static void
-gather_tight(struct water_filling *w, const struct level *level)
-{
-    w->tight = order_grow(w->tight, level->n, &w->allocated_tight,
-                          sizeof *w->tight);
-    w->n_tight = 0;
-    for (size_t i = 0; i < level->n; i++) {
-        uint32_t lane = level->lanes[i];
-
-        if (w->bundles->lanes[lane].n_waiting) {
-            w->tight[w->n_tight].lane = lane;
-            w->tight[w->n_tight++].share = lane_share(w, lane);
-        }
-    }
-    for (size_t i = w->n_tight / 2; i-- > 0; ) {
-        sift_down(w, i);
-    }
-}
-
-/* Takes the lane that can give its flows least off the heap.  Shares only
- * grow as others take less than theirs.  Returns false if none is left. */
+/* Takes what can give its flows least off the heap.  Shares only grow as
+ * others take less than theirs.  Returns false if nothing is left. */
 static bool
 pop_tight(struct water_filling *w, struct tight *tightest)
 {
-    while (w->n_tight) {
+    while (w->n) {
         struct tight *top = &w->tight[0];
-        bool waits = w->bundles->lanes[top->lane].n_waiting > 0;
-        double share = waits ? lane_share(w, top->lane) : 0;
+        bool waits = n_waiting(top) > 0;
+        double share = waits ? share_of(top) : 0;
 
         if (waits && share > top->share) {
             top->share = share;
         } else {
             *tightest = *top;
             tightest->share = share;
-            *top = w->tight[--w->n_tight];
+            *top = w->tight[--w->n];
             if (waits) {
                 sift_down(w, 0);
                 return true;
@@ -168,78 +186,76 @@ pop_tight(struct water_filling *w, struct tight *tightest)
     return false;
 }
 
-/* Gives the waiting flows of 'tight' their share. */
 static void
-fill_lane(struct water_filling *w, const struct tight *tight)
+take(const struct water_filling *w, struct lane *lane, double rate)
 {
-    const double *capacity = w->bundles->paths->fabric->capacity;
-    struct lane *lane = &w->bundles->lanes[tight->lane];
+    lane->left -= rate;
+    if (lane->left < w->capacity[lane->port] * RESIDUE) {
+        lane->left = 0;
+    }
+}
 
-    w->steps = order_grow(w->steps, w->n_steps + 1, &w->allocated_steps,
-                          sizeof *w->steps);
-    w->steps[w->n_steps] =
-        (struct step){ .lane = tight->lane, .first = w->n_filled };
-    w->filled = order_grow(w->filled, w->n_filled + lane->n,
-                           &w->allocated_filled, sizeof *w->filled);
-    for (size_t i = 0; i < lane->n; i++) {
-        struct bundle *b = &w->bundles->bundles[lane->bundles[i]];
+/* Gives each flow of 'b' 'share' of what it counts. */
+static void
+grant(const struct water_filling *w, struct bundle *b, double share)
+{
+    double load = b->flows.n * b->each;
 
-        if (b->step == NO_STEP) {
-            int n = b->flows.n;
-
-            water_filling_count(w, b, -n);
-            b->step = w->n_steps;
-            b->share = tight->share;
-            water_filling_count(w, b, n);
-            w->filled[w->n_filled++] = lane->bundles[i];
-            for (int k = 0; k < b->n_hops; k++) {
-                int p = w->bundles->lanes[b->hops[k].lane].port;
-
-                if (w->left[p] < capacity[p] * RESIDUE) {
-                    w->left[p] = 0;
-                }
-            }
+    b->waits = false;
+    b->granted = share * load;
+    for (int k = b->turn ? 1 : 0; k < b->n_hops; k++) {
+        b->hops[k].lane->n_waiting--;
+        b->hops[k].lane->load -= load;
+        take(w, b->hops[k].lane, b->granted);
+    }
+    if (b->turn) {
+        b->turn->granted += b->granted;
+        b->turn->n_waiting -= b->flows.n;
+        if (!b->turn->n_waiting) {
+            b->hops[0].lane->n_waiting--;
+            take(w, b->hops[0].lane, b->turn->granted);
         }
     }
-    w->n_steps++;
+}
+
+/* Gives what waits for 'tight' its share. */
+static void
+fill_lane(const struct water_filling *w, struct group *g,
+          const struct tight *tight)
+{
+    const struct lane *lane = tight->lane;
+
+    g->steps = order_grow(g->steps, g->n_steps + 1, &g->allocated_steps,
+                          sizeof *g->steps);
+    g->steps[g->n_steps] = (struct step){ .first = g->n_filled };
+    g->filled = order_grow(g->filled, g->n_filled + lane->n,
+                           &g->allocated_filled, sizeof *g->filled);
+    for (size_t i = 0; i < lane->n; i++) {
+        struct bundle *b = lane->guests[i].bundle;
+
+        if (lane->guests[i].far->n_waiting && b->waits
+            && (!tight->turn || b->turn == tight->turn)) {
+            grant(w, b, tight->share);
+            b->step = g->n_steps;
+            g->filled[g->n_filled++] = b;
+        }
+    }
+    g->n_steps++;
 }
 
 void
-water_filling_fill(struct water_filling *w, size_t level)
+water_filling_fill(struct water_filling *w, struct group *g, double now)
 {
     struct tight tight;
 
-    gather_tight(w, &w->bundles->levels[level]);
+    gather(w, g, now);
+    for (size_t i = 0; i < w->n; i++) {
+        w->tight[i].share = share_of(&w->tight[i]);
+    }
+    for (size_t i = w->n / 2; i-- > 0;) {
+        sift_down(w, i);
+    }
     while (pop_tight(w, &tight)) {
-        fill_lane(w, &tight);
+        fill_lane(w, g, &tight);
     }
-}
-
-void
-water_filling_fill_min_shares(struct water_filling *w, double min_share)
-{
-    const struct sim_fabric *fabric = w->bundles->paths->fabric;
-    double *taken = order_alloc(fabric->n_ports, sizeof *taken);
-    double share = fmin(min_share, 1.0 / w->bundles->n_levels);
-
-    for (size_t l = 0; l < w->bundles->n_levels; l++) {
-        for (int p = 0; p < fabric->n_ports; p++) {
-            w->left[p] = share * fabric->capacity[p];
-        }
-        water_filling_fill(w, l);
-        for (size_t i = 0; i < w->n_filled; i++) {
-            struct bundle *b = &w->bundles->bundles[w->filled[i]];
-
-            b->floor = b->share;
-            for (int k = 0; k < b->n_hops; k++) {
-                taken[w->bundles->lanes[b->hops[k].lane].port]
-                    += b->flows.n * b->floor;
-            }
-        }
-        water_filling_undo(w, 0);
-    }
-    for (int p = 0; p < fabric->n_ports; p++) {
-        w->left[p] = fmax(fabric->capacity[p] - taken[p], 0);
-    }
-    free(taken);
 }

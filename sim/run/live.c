@@ -476,8 +476,8 @@ cojob_begin(void *live, void *cojob_)
 
 void
 live_init(struct live *live, const struct workload *w,
-          const struct sim_fabric *fabric,
-          const struct sim_options *options, const struct rates_class *class)
+          const struct sim_fabric *fabric, const struct sim_options *options,
+          enum rates_rule rule)
 {
     const struct order_options *order = &options->order;
 
@@ -515,7 +515,7 @@ live_init(struct live *live, const struct workload *w,
     event_queue_init(&live->events);
     paths_init(&live->paths, fabric);
     unit_maker_init(&live->maker, fabric->n_ports);
-    live->rates = rates_create(class, &live->paths);
+    live->rates = rates_create(rule, &live->paths);
     for (size_t i = 0; i < w->n_cojobs; i++) {
         event_queue_push(&live->events, w->cojobs[i].arrival, cojob_begin,
                          &w->cojobs[i]);

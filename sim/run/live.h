@@ -10,7 +10,7 @@
  * these rules and nothing of rates; a rate allocation, see rates.h, knows
  * rates and nothing of jobs.
  *
- *    live_init(&live, workload, fabric, &options, &rates_greedy);
+ *    live_init(&live, workload, fabric, &options, RATES_GREEDY);
  *    for (;;) {
  *        live.now = ...the next of live.events and live.rates...;
  *        while ((flow = live.rates->class->pop(live.rates, live.now))) {
@@ -135,7 +135,7 @@ struct live {
 
 void live_init(struct live *, const struct workload *,
                const struct sim_fabric *, const struct sim_options *,
-               const struct rates_class *);
+               enum rates_rule);
 
 /* Leaves 'stages' and 'jobs' to the caller. */
 void live_uninit(struct live *);

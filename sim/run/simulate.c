@@ -385,27 +385,27 @@ summarize(struct sim_result *r)
  * those that are served by rank have levels for ranks: to give a flow a whole
  * path would keep the rest of its slowest port from all others.  The jobs of a
  * whole stage share its level. */
-static const struct rates_class *
+static enum rates_rule
 choose_rates(const struct sim_options *options,
              const struct sim_fabric *fabric)
 {
     enum order_service service = order_classes[options->order.kind].service;
 
     if (options->order.kind == ORDER_FAIR) {
-        return &rates_turns;
+        return RATES_TURNS;
     } else if (options->order.kind == ORDER_MLTCP) {
-        return &rates_mltcp;
+        return RATES_MLTCP;
     } else if (options->service == SIM_SERVICE_LEVELS
                || order_is_whole(options->order.kind)) {
-        return &rates_share;
+        return RATES_SHARE;
     } else if (service == ORDER_SERVICE_MADD) {
-        return &rates_madd;
+        return RATES_MADD;
     } else if (service == ORDER_SERVICE_FILL) {
-        return &rates_fill;
+        return RATES_FILL;
     } else if (service == ORDER_SERVICE_RANK && fabric->n_tiers == 1) {
-        return &rates_greedy;
+        return RATES_GREEDY;
     }
-    return &rates_share;
+    return RATES_SHARE;
 }
 
 static void

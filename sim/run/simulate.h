@@ -14,7 +14,7 @@
  * periodically if the order looks at progress, order_compute() gets what all
  * live units still have to do; for an order of whole stages (order_is_whole())
  * only when a stage has begun or ended.  How its answer becomes rates is said
- * in rates-greedy.c, rates-share.c and rates-madd.c.
+ * in rates-fill.c and rates-by-flow.c.
  *
  * Not simulated: loss, the ramp of TCP, a policy's coalesce_ms, retag_ms and
  * lease_ms; 'late_s' has the time that decisions take to reach hosts.

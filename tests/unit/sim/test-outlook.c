@@ -145,7 +145,7 @@ judge_workload(const struct workload *w, const struct sim_options *options,
     size_t *places;
     double sum;
 
-    live_init(&live, w, fabric, options, &rates_share);
+    live_init(&live, w, fabric, options, RATES_SHARE);
     live_run_events(&live);
     outlook_init(&outlook, &live, NULL);
     situation = &outlook.situation;
