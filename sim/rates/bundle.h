@@ -41,7 +41,7 @@ struct bundle {
                         * have ended. */
     struct work *turn; /* On its uplink, if jobs take turns there. */
     size_t moving;     /* Place in rates-fill.c's list of bundles that have
-                        * moved, from 1 on; 0 is none. */
+                        * moved, from 1 on, or 0. */
     uint32_t path;
     bool emptied; /* Waits to be removed. */
 

@@ -29,7 +29,7 @@ struct node_heap {
 void node_heap_push(struct node_heap *, struct heap_node *);
 void node_heap_remove(struct node_heap *, struct heap_node *);
 
-/* Returns the smallest key, INFINITY if there is none. */
+/* Returns the smallest key, or INFINITY. */
 static inline double
 node_heap_next(const struct node_heap *h)
 {

@@ -5,8 +5,8 @@
  * RATES_GREEDY: flows are scanned by their unit's rank, and a flow takes all
  * that its ports have left.  What runs goes on for as long as no better rank
  * wants one of its ends.  Two flows of a unit are equals to the order.  The
- * one whose ends have more left to do goes first, so that the busiest port of
- * the unit is not kept waiting at the end.
+ * one whose ends have more left to do goes first, so that the unit's busiest
+ * port does not wait at the end.
  *
  * RATES_MADD: a unit ends with its slowest flow, so its other flows need not
  * be faster: minimum allocation for desired duration (MADD) lets all flows of
@@ -47,6 +47,7 @@ struct head {
     uint32_t flow;
     uint32_t run; /* Of its unit. */
     uint32_t work[2];
+    uint32_t tie_break;
 };
 
 /* A flow that may take what its ports have left. */
@@ -68,7 +69,7 @@ struct hop {
 };
 
 struct port {
-    struct flow *holder; /* Who has all of it, if greedy, or NULL. */
+    struct flow *holder; /* Has all of it, if greedy, or NULL. */
     size_t n, allocated;
     struct hop *hops;   /* Paths that pass it. */
     double sum;         /* Bytes of one unit, while it is served. */
@@ -263,11 +264,14 @@ make_head(const struct by_flow *f, uint32_t i)
 {
     const struct flow *flow = f->flows[i];
 
-    return (struct head){ i, f->run[i], { flow->work[0], flow->work[1] } };
+    return (struct head){ i,
+                          f->run[i],
+                          { flow->work[0], flow->work[1] },
+                          flow->node.seq * 2654435761 };
 }
 
 static struct choice
-make_choice(const struct by_flow *f, const struct head *head, uint32_t path)
+make_choice(const struct by_flow *f, const struct head *head)
 {
     const double *bytes = f->runs[head->run].unit->bytes;
     double up = bytes[head->work[0]], down = bytes[head->work[1]];
@@ -279,7 +283,7 @@ make_choice(const struct by_flow *f, const struct head *head, uint32_t path)
                             .run = head->run,
                             .larger = fmax(up, down),
                             .smaller = fmin(up, down),
-                            .tie_break = path * 2654435761 };
+                            .tie_break = head->tie_break };
 }
 
 /* Sorts the better of two choices first. */
@@ -305,7 +309,6 @@ compare_choices(const void *a_, const void *b_)
 static void
 serve_greedily(struct by_flow *f, const struct run *run)
 {
-    struct head head;
     size_t n = 0;
 
     for (size_t i = run->begin; i < run->end; i++) {
@@ -315,11 +318,14 @@ serve_greedily(struct by_flow *f, const struct run *run)
         }
     }
     for (size_t i = run->begin; i < run->end && !is_exhausted(f); i++) {
-        if (path_left(f, rates_path(&f->up, f->flows[i])) > 0) {
+        struct head *head = &f->heads[f->flows[i]->path];
+
+        if ((head->flow == NONE || head->run != f->run[i])
+            && path_left(f, rates_path(&f->up, f->flows[i])) > 0) {
+            *head = make_head(f, i);
             f->choices = order_grow(f->choices, n + 1, &f->allocated_choices,
                                     sizeof *f->choices);
-            head = make_head(f, i);
-            f->choices[n++] = make_choice(f, &head, f->flows[i]->path);
+            f->choices[n++] = make_choice(f, head);
         }
     }
     if (n) {
@@ -465,15 +471,20 @@ add_paths(struct by_flow *f)
     }
 }
 
+static void
+clear_heads(struct by_flow *f)
+{
+    for (size_t i = 0; i < f->n_paths; i++) {
+        f->heads[i].flow = NONE;
+    }
+}
+
 /* Lists the flows of each path, by rank. */
 static void
 list_paths(struct by_flow *f)
 {
-    add_paths(f);
     f->next = order_grow(f->next, f->n, &f->allocated_next, sizeof *f->next);
-    for (size_t i = 0; i < f->n_paths; i++) {
-        f->heads[i].flow = NONE;
-    }
+    clear_heads(f);
     for (size_t i = f->n; i-- > 0;) {
         struct head *head = &f->heads[f->flows[i]->path];
 
@@ -498,6 +509,8 @@ compute(struct by_flow *f, double now)
 
     by_flow_settle(&f->up, now);
     n_runs = sort_flows(f);
+    add_paths(f);
+    clear_heads(f);
     for (int p = 0; p < fabric->n_ports; p++) {
         f->left[p] = fabric->capacity[p];
         f->limit[p] = NONE;
@@ -520,8 +533,8 @@ compute(struct by_flow *f, double now)
     }
 }
 
-/* Returns true if 'flow' may take the ports of 'path': from nobody, or from
- * flows of worse units. */
+/* Returns true if 'flow' may take the ports of 'path': none is full, or it is
+ * held by a flow of a worse unit. */
 static bool
 may_take(const struct by_flow *f, uint32_t flow, uint32_t path)
 {
@@ -549,7 +562,7 @@ find_best(struct by_flow *f, int p)
         if (head->flow < f->limit[p]
             && head->flow < f->limit[port->hops[i].far]
             && head->run <= best.run && may_take(f, head->flow, path)) {
-            struct choice choice = make_choice(f, head, path);
+            struct choice choice = make_choice(f, head);
 
             if (best.flow == NONE || compare_choices(&choice, &best) < 0) {
                 best = choice;
@@ -560,7 +573,7 @@ find_best(struct by_flow *f, int p)
 }
 
 /* Returns the best flow on the freed ports that can be faster, or NULL; for
- * RATES_MADD that of the first port that has one.  The best flow of a port
+ * RATES_MADD the best one on the first port that has any.  The best flow of a port
  * stays that until another one takes its other end.  One that takes the port
  * is at least as good as all others on it. */
 static struct flow *

@@ -31,7 +31,7 @@
  * proportion, so that computing their rates again gives the same rates, unless
  * a flow has ended or begun, or the bandwidth of a port has changed.  Each
  * port therefore lists its groups by rank, with the bandwidth that each found
- * there and left.  Groups whose flows changed are filled anew, and after them,
+ * there and left.  Groups with other flows are filled again, and after them,
  * by rank, those that would now find another bandwidth.  The result is the
  * same as computing all rates, except for rounding. */
 
@@ -425,7 +425,7 @@ retire(struct fill *f, struct group *g)
     group_destroy(g);
 }
 
-/* Queues the groups whose flows have changed, and adds their lanes to the
+/* Queues the groups with other flows, and adds their lanes to the
  * ports on which they have flows now. */
 static void
 queue_changed(struct fill *f)
@@ -676,7 +676,7 @@ fill_update(struct rates *r, double now)
     }
 }
 
-/* Adds the flows of 'b' whose units have changed their level to the 'n' that
+/* Adds the flows of 'b' with units on another level now to the 'n' that
  * have moved, and takes them off 'b'.  Returns how many there are then. */
 static size_t
 take_moved(struct fill *f, struct bundle *b, size_t n, double now)
@@ -746,7 +746,7 @@ has_ended(const struct bundle *b, double now)
                   <= flow->bytes * RATES_RESIDUE;
 }
 
-/* Returns a bundle of 'g' of which a flow has ended, or NULL. */
+/* Returns a bundle of 'g' with a flow that has ended, or NULL. */
 static struct bundle *
 find_ended(struct group *g, double now)
 {

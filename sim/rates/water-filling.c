@@ -76,7 +76,7 @@ is_open(const struct bundle *b)
     return true;
 }
 
-/* Lets the bundles of 'g' wait that have no step and whose ports have
+/* Lets the bundles of 'g' wait that have no step and only ports that have
  * something left. */
 static void
 gather(struct water_filling *w, struct group *g, double now)
