@@ -573,9 +573,9 @@ find_best(struct by_flow *f, int p)
 }
 
 /* Returns the best flow on the freed ports that can be faster, or NULL; for
- * RATES_MADD the best one on the first port that has any.  The best flow of a port
- * stays that until another one takes its other end.  One that takes the port
- * is at least as good as all others on it. */
+ * RATES_MADD the best one on the first port that has any.  The best flow of a
+ * port stays that until another one takes its other end.  One that takes the
+ * port is at least as good as all others on it. */
 static struct flow *
 find_faster(struct by_flow *f)
 {

@@ -25,7 +25,7 @@
  * RATES_MLTCP: MLTCP, a congestion control of hosts without shims.  A flow
  * counts 0.25 + 1.75 r, r being the share of its iteration's bytes that its
  * job has sent, so that jobs that are about to end an exchange get more and
- * jobs drift apart.
+ * jobs drift apart.  The flow that gets least gets its rate first.
  *
  * An event changes few rates.  The remaining bytes of a unit's flows shrink in
  * proportion, so that computing their rates again gives the same rates, unless

@@ -122,9 +122,27 @@ n_waiting(const struct tight *t)
     return t->turn ? (size_t) t->turn->n_waiting : t->lane->n_waiting;
 }
 
+/* Returns the least that a bundle counts that waits on 'lane', if that decides
+ * who is first. */
+static double
+least_weight(const struct water_filling *w, const struct lane *lane)
+{
+    double least = INFINITY;
+
+    if (w->rule != RATES_MLTCP) {
+        return 1;
+    }
+    for (size_t i = 0; i < lane->n; i++) {
+        const struct bundle *b = lane->guests[i].bundle;
+
+        least = b->waits ? fmin(least, b->each) : least;
+    }
+    return least;
+}
+
 /* Returns what 't' can give each of its flows, of what that counts. */
 static double
-share_of(const struct tight *t)
+share_of(const struct water_filling *w, const struct tight *t)
 {
     struct lane *lane = t->lane;
 
@@ -135,7 +153,7 @@ share_of(const struct tight *t)
     if (lane->load < lane->exact * RESUM) {
         sum_load(lane);
     }
-    return lane->left / lane->load;
+    return lane->left / lane->load * least_weight(w, lane);
 }
 
 /* Lets the heap be one again below 'i'. */
@@ -160,30 +178,26 @@ sift_down(struct water_filling *w, size_t i)
     w->tight[i] = moving;
 }
 
-/* Takes what can give its flows least off the heap.  Shares only grow as
- * others take less than theirs.  Returns false if nothing is left. */
-static bool
-pop_tight(struct water_filling *w, struct tight *tightest)
+/* Returns what can give its flows least, or NULL.  Shares only grow as others
+ * take less than theirs. */
+static const struct tight *
+find_tightest(struct water_filling *w)
 {
     while (w->n) {
         struct tight *top = &w->tight[0];
-        bool waits = n_waiting(top) > 0;
-        double share = waits ? share_of(top) : 0;
+        double share = n_waiting(top) ? share_of(w, top) : 0;
 
-        if (waits && share > top->share) {
+        if (!n_waiting(top)) {
+            *top = w->tight[--w->n];
+        } else if (share > top->share) {
             top->share = share;
         } else {
-            *tightest = *top;
-            tightest->share = share;
-            *top = w->tight[--w->n];
-            if (waits) {
-                sift_down(w, 0);
-                return true;
-            }
+            top->share = share;
+            return top;
         }
         sift_down(w, 0);
     }
-    return false;
+    return NULL;
 }
 
 static void
@@ -224,6 +238,7 @@ fill_lane(const struct water_filling *w, struct group *g,
           const struct tight *tight)
 {
     const struct lane *lane = tight->lane;
+    double least = least_weight(w, lane);
 
     g->steps = order_grow(g->steps, g->n_steps + 1, &g->allocated_steps,
                           sizeof *g->steps);
@@ -234,8 +249,9 @@ fill_lane(const struct water_filling *w, struct group *g,
         struct bundle *b = lane->guests[i].bundle;
 
         if (lane->guests[i].far->n_waiting && b->waits
-            && (!tight->turn || b->turn == tight->turn)) {
-            grant(w, b, tight->share);
+            && (!tight->turn || b->turn == tight->turn)
+            && (w->rule != RATES_MLTCP || b->each <= least)) {
+            grant(w, b, tight->share / least);
             b->step = g->n_steps;
             g->filled[g->n_filled++] = b;
         }
@@ -246,16 +262,16 @@ fill_lane(const struct water_filling *w, struct group *g,
 void
 water_filling_fill(struct water_filling *w, struct group *g, double now)
 {
-    struct tight tight;
+    const struct tight *tight;
 
     gather(w, g, now);
     for (size_t i = 0; i < w->n; i++) {
-        w->tight[i].share = share_of(&w->tight[i]);
+        w->tight[i].share = share_of(w, &w->tight[i]);
     }
     for (size_t i = w->n / 2; i-- > 0;) {
         sift_down(w, i);
     }
-    while (pop_tight(w, &tight)) {
-        fill_lane(w, g, &tight);
+    while ((tight = find_tightest(w))) {
+        fill_lane(w, g, tight);
     }
 }
