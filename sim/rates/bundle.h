@@ -79,6 +79,7 @@ struct lane {
     struct lane *prev, *next; /* of better and of worse ranks. */
     double found;             /* Bytes per second that better ranks left, */
     double left;              /* and that this group leaves. */
+    double reserved;          /* Minimum share that flows of it use. */
     size_t n, allocated;
     struct guest *guests;
 

@@ -85,6 +85,7 @@ struct fill {
     struct bundle_list undone;  /* That had a step before this update. */
     size_t allocated_moved;
     struct flow **moved; /* Flows that change their level. */
+    double share;        /* Minimum share of each level of a port. */
     double next_weights; /* When flows of RATES_MLTCP count more. */
 };
 
@@ -362,6 +363,8 @@ remove_emptied(struct fill *f)
 
             if (lane->n == 1 && lane->listed) {
                 remove_lane(&f->ports[lane->port], lane);
+                f->ports[lane->port].available += lane->reserved;
+                lane->reserved = 0;
                 mark_dirty(f, lane->port);
             }
         }
@@ -425,10 +428,51 @@ retire(struct fill *f, struct group *g)
     group_destroy(g);
 }
 
+/* Sets what each flow of 'g', a level, gets by the minimum share that its
+ * level has of each port, before any level gets the rest, so that no level
+ * starves. */
+static void
+reserve(struct fill *f, struct group *g, double now)
+{
+    undo(f, g, 0);
+    g->restart = 0;
+    for (size_t i = 0; i < g->n_used; i++) {
+        g->used[i]->left = f->share * f->water.capacity[g->used[i]->port];
+    }
+    water_filling_fill(&f->water, g, now);
+    for (size_t i = 0; i < g->n_filled; i++) {
+        g->filled[i]->floor = g->filled[i]->granted / g->filled[i]->flows.n;
+    }
+    for (size_t i = 0; i < g->n_used; i++) {
+        struct lane *lane = g->used[i];
+        double whole = f->share * f->water.capacity[lane->port];
+
+        f->ports[lane->port].available += lane->reserved;
+        lane->reserved = whole - lane->left;
+        f->ports[lane->port].available -= lane->reserved;
+        mark_dirty(f, lane->port);
+    }
+    undo(f, g, 0);
+}
+
+/* If the number of levels has changed what each has of a port, lets all be
+ * filled. */
+static void
+find_share(struct fill *f)
+{
+    double share = fmin(f->up.min_share, 1.0 / f->n_groups);
+
+    for (size_t i = 0; share != f->share && i < f->n_groups; i++) {
+        restart(f, f->groups[i], 0);
+    }
+    f->share = share;
+    f->water.fills_all = true;
+}
+
 /* Queues the groups with other flows, and adds their lanes to the
  * ports on which they have flows now. */
 static void
-queue_changed(struct fill *f)
+queue_changed(struct fill *f, double now)
 {
     for (size_t i = 0; i < f->n_changed; i++) {
         struct group *g = f->changed[i];
@@ -448,6 +492,9 @@ queue_changed(struct fill *f)
                 insert_lane(port, g->used[j], port->last);
             }
         }
+        if (f->share > 0) {
+            reserve(f, g, now);
+        }
         queue_update(f, g);
     }
     f->n_changed = 0;
@@ -457,7 +504,8 @@ queue_changed(struct fill *f)
 static double
 left_before(const struct fill *f, const struct lane *lane)
 {
-    return lane->prev ? lane->prev->left : f->ports[lane->port].available;
+    return lane->prev ? lane->prev->left
+                      : fmax(f->ports[lane->port].available, 0);
 }
 
 /* Returns true if 'lane' would now find another bandwidth. */
@@ -482,44 +530,6 @@ check_ports(struct fill *f)
         }
     }
     f->n_dirty = 0;
-}
-
-/* Gives each level its minimum share of each port, before any level gets the
- * rest, so that no level starves. */
-static void
-reserve(struct fill *f, double now)
-{
-    const double *capacity = f->water.capacity;
-    double share = fmin(f->up.min_share, 1.0 / f->n_groups);
-    int n_ports = f->up.paths->fabric->n_ports;
-
-    f->water.fills_all = true;
-    for (int p = 0; p < n_ports; p++) {
-        f->ports[p].available = capacity[p];
-    }
-    for (size_t i = 0; i < f->n_groups; i++) {
-        struct group *g = f->groups[i];
-
-        undo(f, g, 0);
-        for (size_t j = 0; j < g->n_used; j++) {
-            g->used[j]->left = share * capacity[g->used[j]->port];
-        }
-        water_filling_fill(&f->water, g, now);
-        for (size_t j = 0; j < g->n_filled; j++) {
-            struct bundle *b = g->filled[j];
-
-            b->floor = b->granted / b->flows.n;
-            for (int k = 0; k < b->n_hops; k++) {
-                f->ports[b->hops[k].lane->port].available -= b->granted;
-            }
-        }
-        undo(f, g, 0);
-        g->restart = 0;
-        queue_update(f, g);
-    }
-    for (int p = 0; p < n_ports; p++) {
-        f->ports[p].available = fmax(f->ports[p].available, 0);
-    }
 }
 
 /* Finds what better ranks leave 'g'.  If that has changed, or all of its flows
@@ -646,6 +656,9 @@ fill_update(struct rates *r, double now)
         fill_settle(r, now);
         restart(f, f->groups[0], 0);
     }
+    if (r->min_share > 0 && f->n_groups) {
+        find_share(f);
+    }
     f->undone.n = 0;
     for (size_t i = 0; i < f->n_changed; i++) {
         undo(f, f->changed[i], f->changed[i]->restart);
@@ -654,11 +667,8 @@ fill_update(struct rates *r, double now)
     if (f->reordered) {
         follow_ranks(f);
     }
-    queue_changed(f);
+    queue_changed(f, now);
     check_ports(f);
-    if (r->min_share > 0 && f->updates.n) {
-        reserve(f, now);
-    }
     while (f->updates.n) {
         struct heap_node *node = node_heap_pop(&f->updates);
 
