@@ -91,12 +91,6 @@ exchange_begin(struct live *live, struct live_job *job)
 }
 
 static void
-compute_end(void *live, void *job)
-{
-    exchange_begin(live, job);
-}
-
-static void
 job_end(struct live *live, struct live_job *job)
 {
     job->state = LIVE_DONE;
@@ -153,8 +147,9 @@ iteration_begin(struct live *live, struct live_job *job)
         job_end(live, job);
     } else if (compute > 0) {
         job->state = LIVE_COMPUTING;
-        job->compute_end = live->now + compute;
-        event_queue_push(&live->events, job->compute_end, compute_end, job);
+        job->compute_end.key = live->now + compute;
+        job->compute_end.seq = live->n_computations++;
+        node_heap_push(&live->computing, &job->compute_end);
     } else {
         exchange_begin(live, job);
     }
@@ -464,16 +459,6 @@ stage_end(struct live *live, struct live_stage *stage)
     }
 }
 
-static void
-cojob_begin(void *live, void *cojob_)
-{
-    const struct workload_cojob *cojob = cojob_;
-
-    if (cojob->n_rungs) {
-        stage_begin(live, cojob, 0);
-    }
-}
-
 void
 live_init(struct live *live, const struct workload *w,
           const struct sim_fabric *fabric, const struct sim_options *options,
@@ -512,13 +497,14 @@ live_init(struct live *live, const struct workload *w,
             live->factors[i] = 1;
         }
     }
-    event_queue_init(&live->events);
     paths_init(&live->paths, fabric);
     unit_maker_init(&live->maker, fabric->n_ports);
     live->rates = rates_create(rule, &live->paths);
+    live->arrivals = order_alloc(w->n_cojobs, sizeof *live->arrivals);
     for (size_t i = 0; i < w->n_cojobs; i++) {
-        event_queue_push(&live->events, w->cojobs[i].arrival, cojob_begin,
-                         &w->cojobs[i]);
+        live->arrivals[i].key = w->cojobs[i].arrival;
+        live->arrivals[i].seq = i;
+        node_heap_push(&live->arriving, &live->arrivals[i]);
     }
 }
 
@@ -533,7 +519,9 @@ live_uninit(struct live *live)
     free(live->curves);
     free(live->factors);
     free(live->units);
-    event_queue_uninit(&live->events);
+    free(live->arrivals);
+    free(live->arriving.nodes);
+    free(live->computing.nodes);
 }
 
 double
@@ -565,12 +553,31 @@ live_flow_ended(struct live *live, struct flow *flow)
     }
 }
 
+double
+live_next_event(const struct live *live)
+{
+    return fmin(node_heap_next(&live->arriving),
+                node_heap_next(&live->computing));
+}
+
 void
 live_run_events(struct live *live)
 {
-    while (event_queue_next(&live->events) <= live->now) {
-        struct event e = event_queue_pop(&live->events);
+    const struct workload_cojob *cojobs = live->workload->cojobs;
 
-        e.run(live, e.arg);
+    while (live_next_event(live) <= live->now) {
+        if (node_heap_next(&live->arriving) <= live->now) {
+            struct heap_node *arrival = node_heap_pop(&live->arriving);
+            size_t i = arrival - live->arrivals;
+
+            if (cojobs[i].n_rungs) {
+                stage_begin(live, &cojobs[i], 0);
+            }
+        } else {
+            struct heap_node *end = node_heap_pop(&live->computing);
+
+            exchange_begin(live,
+                           HEAP_NODE_OWNER(end, struct live_job, compute_end));
+        }
     }
 }

@@ -12,7 +12,7 @@
  *
  *    live_init(&live, workload, fabric, &options, RATES_GREEDY);
  *    for (;;) {
- *        live.now = ...the next of live.events and live.rates...;
+ *        live.now = ...the next of live_next_event() and live.rates...;
  *        while ((flow = live.rates->class->pop(live.rates, live.now))) {
  *            live_flow_ended(&live, flow);
  *        }
@@ -35,9 +35,9 @@
 #include "order/problem/iteration-weight.h"
 #include "order/problem/progress-curve.h"
 #include "sim/fabric/paths.h"
+#include "sim/rates/node-heap.h"
 #include "sim/rates/rates.h"
 #include "sim/rates/unit.h"
-#include "sim/run/event-queue.h"
 #include "sim/workload/random.h"
 
 struct sim_job;
@@ -66,7 +66,8 @@ struct live_job {
     int64_t early_iteration;    /* See struct sim_job's 'early_end'; -1 if
                                  * that never comes. */
     enum live_state state;
-    double compute_end;         /* While LIVE_COMPUTING. */
+    struct heap_node compute_end; /* 'key' is its time, while
+                                   * LIVE_COMPUTING. */
     struct sim_random jitter;   /* Of its iterations. */
     int shards_left;            /* Shards whose exchange has not ended. */
     int *phase;                 /* Of each shard. */
@@ -112,7 +113,10 @@ struct live {
                                  * units are jobs all the same: those with
                                  * slack wait, see slack.h. */
     double now;
-    struct event_queue events;
+    struct heap_node *arrivals; /* Of each cojob. */
+    struct node_heap arriving;  /* Those to come. */
+    struct node_heap computing; /* Jobs that compute, by end. */
+    uint64_t n_computations;
     struct paths paths;
     struct rates *rates;
     struct unit_maker maker;
@@ -153,6 +157,10 @@ double live_iteration_seconds(const struct live *, const struct live_job *,
  * first iteration on, and what two to seven iterations can have moved at least
  * limits what was announced. */
 double live_known_share(const struct live_job *);
+
+/* Returns the time of the next arrival or end of a computation, INFINITY if
+ * there is none. */
+double live_next_event(const struct live *);
 
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);

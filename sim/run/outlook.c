@@ -120,7 +120,7 @@ describe_job(const struct live *live, const struct live_job *job,
                    * mistake(live, job, MISTAKE_COMPUTING),
         .exchange = job->exchange_time * mistake(live, job, MISTAKE_SIZE),
         .state = states[job->state],
-        .wait = job->compute_end - live->now,
+        .wait = job->compute_end.key - live->now,
         .iterations = job->iterations_left,
         .to_early = iterations_to_early(live, job, early),
         .level = job->unit.level

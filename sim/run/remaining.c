@@ -33,7 +33,7 @@ remaining_alone(const struct live *live, const struct live_job *job)
     if (job->state == LIVE_EXCHANGING) {
         whole--;
     } else {
-        alone = job->compute_end - live->now - job->job->compute;
+        alone = job->compute_end.key - live->now - job->job->compute;
     }
     return alone + whole * period_alone(job);
 }

@@ -324,8 +324,7 @@ step(struct simulation *sim, struct sim_result *result)
 {
     struct live *live = &sim->live;
     const struct rates_class *class = live->rates->class;
-    double next = fmin(event_queue_next(&live->events),
-                       class->next(live->rates));
+    double next = fmin(live_next_event(live), class->next(live->rates));
     double decision = isinf(sim->due) ? next_limit(live) : INFINITY;
     struct flow *flow;
 

@@ -56,8 +56,7 @@ finish(struct live *live)
 
     while (live->n_ended < live->workload->n_stages) {
         class->update(live->rates, live->now);
-        live->now =
-            fmin(event_queue_next(&live->events), class->next(live->rates));
+        live->now = fmin(live_next_event(live), class->next(live->rates));
         while ((flow = class->pop(live->rates, live->now))) {
             live_flow_ended(live, flow);
         }
