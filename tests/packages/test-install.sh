@@ -122,23 +122,29 @@ disconnect "\$1"
 switch_off "\$1"
 start "\$1" "\$2"
 END
-# marked none|most: looks for two seconds at the packets of h0 and of h1, which
-# must be many.  Jobs of the first level have DSCP 35, which ssh does not use.
+# marked none|most: looks for two seconds at the packets of h0 and of h1, again
+# until there are many.  Jobs of the first level have DSCP 35, which ssh does
+# not use.
 cat >"$dir/marked" <<SCRIPT
 #!/bin/sh -e
-"$BUILD/tests/lab/traffic" dscp 2000 to-h0 >"$dir/dscp-h0" &
-"$BUILD/tests/lab/traffic" dscp 2000 to-h1 >"$dir/dscp-h1"
-wait \$!
-for host in h0 h1; do
-    set -- "\$1" \$(awk '{ n += \$3 } \$2 == 35 { marked += \$3 }
-        END { print n + 0, marked + 0 }' "$dir/dscp-\$host")
-    echo "\$3 of \$2 packets of \$host are marked"
-    [ \$2 -ge 100 ]
-    case \$1 in
-    none) [ \$3 = 0 ] ;;
-    most) [ \$3 -ge \$((\$2 / 2)) ] ;;
-    esac
+# look HOST KIND: fails if there are few packets.
+look() {
+    set -- "\$1" "\$2" \$(awk '{ n += \$3 } \$2 == 35 { marked += \$3 }
+        END { print n + 0, marked + 0 }' "$dir/dscp-\$1")
+    echo "\$4 of \$3 packets of \$1 are marked"
+    [ \$3 -ge 100 ] || return 1
+    case \$2 in
+    none) [ \$4 = 0 ] ;;
+    most) [ \$4 -ge \$((\$3 / 2)) ] ;;
+    esac || exit 1
+}
+for _ in 1 2 3 4 5 6 7 8; do
+    "$BUILD/tests/lab/traffic" dscp 2000 to-h0 >"$dir/dscp-h0" &
+    "$BUILD/tests/lab/traffic" dscp 2000 to-h1 >"$dir/dscp-h1"
+    wait \$!
+    ! look h0 "\$1" || ! look h1 "\$1" || exit 0
 done
+exit 1
 SCRIPT
 chmod +x "$dir/shell" "$dir/off_and_on" "$dir/marked"
 
