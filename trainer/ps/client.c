@@ -3,20 +3,24 @@
 #include "trainer/ps/client.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/net/address.h"
 #include "trainer/net/channel.h"
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
 #include "trainer/net/frame.h"
+#include "trainer/net/link.h"
 #include "trainer/net/server-watch.h"
-#include "trainer/net/transfers.h"
 #include "trainer/process/control.h"
-#include "trainer/ps/group-link.h"
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/schemes/sync.h"
@@ -29,6 +33,310 @@
  * them, while the rest is sent.  A link has space for MAX_PARTS. */
 #define PART_LENGTH ((size_t) 1 << 15)
 #define MAX_PARTS 64
+
+/* Transfer time of a gradient and of the weights that answer it.
+ *
+ * Balancing needs the time that a worker spends on transfers without the time
+ * that it waits for other workers.  This is the time during which the kernel
+ * has unacknowledged data on the connection (tcpi_busy_time) plus the time
+ * during which weights arrive, counted once where both overlap.  The kernel's
+ * resolution is 1 to 10 ms; means are right. */
+struct transfers {
+    uint64_t busy_us;        /* Busy time before the gradient. */
+    int64_t header_us;       /* When the weights began to arrive. */
+    uint64_t header_busy_us; /* Busy time at 'header_us'. */
+    uint64_t received_us;    /* Time during which weights arrived. */
+    uint64_t both_us;        /* Part of 'received_us' with unacknowledged
+                              * data. */
+    double seconds;          /* Of the last exchange; 0: none yet. */
+};
+
+/* Returns the time for which 'fd' had data to send or unacknowledged, in
+ * microseconds; 0 if unknown. */
+static uint64_t
+busy_us(int fd)
+{
+    struct tcp_info info = { .tcpi_busy_time = 0 };
+    socklen_t length = sizeof info;
+
+    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info.tcpi_busy_time;
+}
+
+/* Before the gradient is sent. */
+static void
+transfers_begin(struct transfers *t, int fd)
+{
+    t->busy_us = busy_us(fd);
+    t->received_us = t->both_us = 0;
+}
+
+/* Weights begin to arrive. */
+static void
+transfers_header(struct transfers *t, int fd)
+{
+    t->header_us = clock_monotonic_us();
+    t->header_busy_us = busy_us(fd);
+}
+
+/* After a reconnection the new time is less: 0. */
+static uint64_t
+time_since(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
+/* The weights, or a part, have arrived. */
+static void
+transfers_end(struct transfers *t, int fd)
+{
+    uint64_t busy = busy_us(fd);
+
+    t->received_us += clock_monotonic_us() - t->header_us;
+    t->both_us += time_since(busy, t->header_busy_us);
+    t->seconds =
+        (time_since(busy, t->busy_us) + time_since(t->received_us, t->both_us))
+        * 1e-6;
+}
+
+/* A worker's connection to its group server, under the scheme "groups".
+ *
+ * The central server assigns the group server and may assign another one at
+ * any time.  A gradient that was pushed to the old one either counts or is
+ * pushed to the new one; the central server decides.  The connection is opened
+ * for a push, not at the assignment: a worker may compute for long before.
+ *
+ * The gradient is the caller's and must not change until it is answered,
+ * pushed elsewhere or dropped.  Only the lookup of a host name blocks. */
+struct group_link {
+    struct link link;
+    uint64_t generation;              /* Of the group; 0: none yet. */
+    char address[FRAME_MAX_TEXT + 1]; /* HOST:PORT of the group server. */
+    const char *congestion;           /* TCP congestion control, or NULL. */
+    int rank;                         /* Of the worker. */
+    bool connecting;
+    bool lost;                   /* Since the last move. */
+    struct frame push;           /* Not answered yet; 'type' 0: none. */
+    const float *gradient;       /* Of 'push'. */
+    float *weights;              /* Where the answer goes, or NULL. */
+    bool answered;               /* In this run; the body is in 'link'. */
+    uint64_t n_sent, n_received; /* Bytes, of closed connections. */
+    struct transfers transfers;
+};
+
+enum group_link_state {
+    GROUP_LINK_AGAIN,  /* No more for now. */
+    GROUP_LINK_ANSWER, /* The push was answered. */
+    GROUP_LINK_LOST,   /* Connection lost; returned once. */
+    GROUP_LINK_WRONG,  /* The server sent what is not allowed. */
+};
+
+static struct group_link *
+group_link_create(int rank, const char *congestion)
+{
+    struct group_link *gl = allocate(1, sizeof *gl);
+
+    link_init(&gl->link, -1);
+    gl->rank = rank;
+    gl->congestion = congestion;
+    return gl;
+}
+
+static void
+close_group_link(struct group_link *gl)
+{
+    gl->n_sent += gl->link.n_sent;
+    gl->n_received += gl->link.n_received;
+    link_close(&gl->link);
+    link_init(&gl->link, -1);
+    gl->connecting = false;
+}
+
+static void
+group_link_destroy(struct group_link *gl)
+{
+    if (gl) {
+        close_group_link(gl);
+        free(gl);
+    }
+}
+
+static void
+send_push(struct group_link *gl)
+{
+    if (gl->push.type) {
+        transfers_begin(&gl->transfers, gl->link.fd);
+        link_send(&gl->link, &gl->push, gl->gradient);
+        link_flush(&gl->link); /* An error shows when receiving. */
+    }
+}
+
+/* An error is seen when the link is run. */
+static void
+begin_connection(struct group_link *gl)
+{
+    int fd;
+    char *error = address_connect(gl->address, &fd);
+
+    free(error);
+    if (!error) {
+        link_init(&gl->link, fd);
+        gl->connecting = true;
+    }
+}
+
+/* Uses another group server.  A push without an answer goes to it, unless the
+ * gradient is 'counted'. */
+static void
+group_link_move(struct group_link *gl, uint64_t generation,
+                const char *address, bool counted)
+{
+    close_group_link(gl);
+    gl->generation = generation;
+    gl->lost = false;
+    snprintf(gl->address, sizeof gl->address, "%s", address);
+    if (counted) {
+        gl->push.type = 0;
+    }
+    if (gl->push.type) {
+        begin_connection(gl);
+    }
+}
+
+static void
+group_link_push(struct group_link *gl, const struct frame *push,
+                const float *gradient)
+{
+    gl->push = *push;
+    gl->gradient = gradient;
+    if (gl->link.fd >= 0 && !gl->connecting) {
+        send_push(gl);
+    } else if (gl->link.fd < 0 && !gl->lost) {
+        begin_connection(gl);
+    }
+}
+
+/* For a source of an event loop: group_link_run() is to be called after an
+ * event, or at '*until_us'. */
+static int
+group_link_wait(const struct group_link *gl, short *events, int64_t *until_us)
+{
+    if (gl->link.fd < 0 && !gl->lost && gl->push.type) {
+        *until_us = 0;
+    }
+    link_wait(&gl->link, true, events);
+    if (gl->connecting) {
+        *events = POLLOUT;
+    }
+    return gl->link.fd;
+}
+
+static enum group_link_state
+lose_group_link(struct group_link *gl)
+{
+    bool known = gl->lost;
+
+    close_group_link(gl);
+    gl->lost = true;
+    return known ? GROUP_LINK_AGAIN : GROUP_LINK_LOST;
+}
+
+/* Joins the group if the connection is there.  Returns false if it failed. */
+static bool
+connect_run(struct group_link *gl)
+{
+    struct frame join = {
+        .type = FRAME_JOIN,
+        .join = { .generation = gl->generation, .rank = gl->rank },
+    };
+    struct pollfd fd = { .fd = gl->link.fd, .events = POLLOUT };
+
+    if (poll(&fd, 1, 0) <= 0) {
+        return true;
+    }
+    if (address_connected(gl->link.fd)
+        || link_tune(gl->link.fd, gl->congestion)) {
+        return false;
+    }
+    gl->connecting = false;
+    link_send(&gl->link, &join, NULL);
+    link_flush(&gl->link); /* An error shows when receiving. */
+    send_push(gl);
+    return true;
+}
+
+static bool
+group_may_receive(void *gl_, const struct link *link)
+{
+    const struct group_link *gl = gl_;
+
+    return !gl->answered;
+}
+
+static char *
+group_begin_weights(void *gl_, struct link *link)
+{
+    const struct frame_weights *w = &link->frame.weights;
+    struct group_link *gl = gl_;
+
+    if (!gl->push.type || !gl->weights || w->first
+        || w->n != gl->push.gradient.n
+        || w->iteration != gl->push.gradient.iteration + 1) {
+        return message("weights: %u values of iteration %llu: not expected",
+                       w->n, (unsigned long long) w->iteration);
+    }
+    transfers_header(&gl->transfers, link->fd);
+    link_set_payload(link, gl->weights);
+    return NULL;
+}
+
+static char *
+group_end_weights(void *gl_, struct link *link)
+{
+    struct group_link *gl = gl_;
+
+    transfers_end(&gl->transfers, link->fd);
+    gl->push.type = 0;
+    gl->answered = true;
+    return NULL;
+}
+
+/* Connects, sends and receives what is possible.  Stores an answer in
+ * 'weights', which is as long as the gradient; its body is in 'link'.  Stores
+ * a message in '*errorp' after GROUP_LINK_WRONG. */
+static enum group_link_state
+group_link_run(struct group_link *gl, float *weights, char **errorp)
+{
+    static const struct dispatcher dispatcher = {
+        .may_receive = group_may_receive,
+        .handlers = { [FRAME_WEIGHTS] = { group_begin_weights,
+                                          group_end_weights } },
+    };
+    char *error;
+
+    gl->weights = weights;
+    gl->answered = false;
+    if (gl->link.fd < 0 || (gl->connecting && !connect_run(gl))) {
+        return lose_group_link(gl);
+    }
+    if (gl->connecting) {
+        return GROUP_LINK_AGAIN;
+    }
+    if (!link_idle(&gl->link)) {
+        link_flush(&gl->link); /* An error shows when receiving. */
+    }
+    switch (dispatch_frames(&gl->link, &dispatcher, gl, &error)) {
+    case DISPATCH_CLOSED:
+        free(error);
+        return lose_group_link(gl);
+    case DISPATCH_REFUSED:
+        *errorp = message("group server %s: %s", gl->address, error);
+        free(error);
+        return GROUP_LINK_WRONG;
+    default:
+        return gl->answered ? GROUP_LINK_ANSWER : GROUP_LINK_AGAIN;
+    }
+}
 
 struct client_server {
     struct ps_client *client;
