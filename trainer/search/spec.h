@@ -22,8 +22,8 @@
  * an iteration over all workers.  Trial i uses placement i modulo their
  * number.  "sync" is a value of the trainer's '--sync', or a scheme without a
  * server, such as "adpsgd" or "prague,group=2": placements have no "servers"
- * then, and the workers are peers.  model.h lists other models and data,
- * wire/rungs.h has "rungs".
+ * then, and the workers are peers.  struct search_model lists other
+ * models and data, wire/rungs.h has "rungs".
  *
  * A file by itself:
  *
@@ -43,12 +43,55 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/data/dataset.h"
+#include "trainer/models/shape.h"
 #include "trainer/schemes/sync.h"
-#include "trainer/search/model.h"
 #include "wire/rungs.h"
 
 struct json_at;
 struct search_hosts;
+
+enum search_data {
+    SEARCH_GENERATED,
+    SEARCH_MNIST,
+    SEARCH_CIFAR10,
+    SEARCH_LIBSVM,
+};
+
+enum search_model_kind {
+    SEARCH_MLP,
+    SEARCH_CIFARNET,
+    SEARCH_RESNET32,
+    SEARCH_LINEAR,
+};
+
+/* Model and data of a search: its members "model" and "data".
+ *
+ * Planning and simulating a search needs the number of parameters that are
+ * transferred, but not the arithmetic.  So this module has only the options
+ * and the size of each model:
+ *
+ *    {"inputs": 64, "hidden_layers": 2, "classes": 10}     "name": "mlp"
+ *    {"name": "cifarnet", "image": [32, 32, 3]}            or "resnet32"
+ *    {"name": "linear", "features": 1000, "loss": "hinge"}
+ *
+ *    {"kind": "generated", "samples": 8192}
+ *    {"kind": "mnist", "path": FOLDER}                     or "cifar10"
+ *    {"kind": "libsvm", "path": FILE}
+ *
+ * The size of images is that of the files; "image" is for generated ones.
+ * Only "mlp" has a width to search. */
+struct search_model {
+    enum search_model_kind kind;
+    int n_inputs, n_hidden, n_classes; /* Dimensions of an MLP. */
+    struct image image;                /* Dimensions of images. */
+    int64_t n_features;                /* Features of a linear model. */
+    const char *loss;                  /* "logistic" or "hinge".  Static. */
+
+    enum search_data data;
+    int64_t n_samples; /* Training samples; of files: maximum. */
+    char *path;        /* Folder or file; NULL if generated. */
+};
 
 /* Hosts of the jobs of some trials. */
 struct search_placement {
@@ -95,6 +138,19 @@ struct search_trial {
     int width, batch;
     const struct search_placement *placement;
 };
+
+/* Returns true if its trials have a width. */
+bool search_model_has_width(const struct search_model *);
+
+/* Returns the number of parameters with hidden layers of 'width'. */
+size_t search_model_n_parameters(const struct search_model *, int width);
+
+/* Passes each option for the trainer to 'add', which gets ownership of
+ * 'value'. */
+void search_model_options(const struct search_model *, int width,
+                          void (*add)(void *aux, const char *name,
+                                      char *value),
+                          void *aux);
 
 void search_spec_from_json(const struct json_at *, struct search_spec **);
 void search_spec_destroy(struct search_spec *);
