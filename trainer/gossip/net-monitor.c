@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
+
 #define CHANGE 2                /* Factor that counts as a change. */
 #define NEAR 1.7                /* Factor that counts as the median. */
 #define OLD_US 5000000          /* Links are probed each second. */
@@ -107,20 +109,6 @@ net_monitor_due(const struct net_monitor *monitor, int64_t now_us)
     return monitor->changed || now_us >= monitor->due_us;
 }
 
-static int
-compare_seconds(const void *a_, const void *b_)
-{
-    double a = *(const double *) a_, b = *(const double *) b_;
-
-    return a < b ? -1 : a > b;
-}
-
-void
-net_monitor_sort(double seconds[], int n)
-{
-    qsort(seconds, n, sizeof *seconds, compare_seconds);
-}
-
 /* Returns the median of the known links, or 0. */
 static double
 usual_time(const struct net_monitor *monitor, int64_t now_us)
@@ -137,7 +125,7 @@ usual_time(const struct net_monitor *monitor, int64_t now_us)
             }
         }
     }
-    net_monitor_sort(known, count);
+    qsort(known, count, sizeof *known, compare_doubles);
     return count ? known[count / 2] : 0;
 }
 

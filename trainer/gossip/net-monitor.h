@@ -78,6 +78,4 @@ void net_monitor_decide(struct net_monitor *, const bool present[],
 /* Returns true if 'now' is at least twice or at most half of 'before'. */
 bool net_monitor_differs(double before, double now);
 
-void net_monitor_sort(double seconds[], int n);
-
 #endif /* trainer/gossip/net-monitor.h */

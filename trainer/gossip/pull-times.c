@@ -3,8 +3,10 @@
 #include "trainer/gossip/pull-times.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "trainer/gossip/net-monitor.h"
 
 void
@@ -24,7 +26,7 @@ median(const double seconds[], int n)
     double sorted[SYNC_MAX_PEERS];
 
     memcpy(sorted, seconds, n * sizeof *sorted);
-    net_monitor_sort(sorted, n);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
     return n ? sorted[(n - 1) / 2] : 0;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compare.h"
 #include "base/memory.h"
 
 #define WEIGHTS_US 1000000      /* Between two lines about first weights. */
@@ -288,18 +289,10 @@ report_paused(uint64_t iteration)
     end_event();
 }
 
-static int
-compare_trips(const void *a_, const void *b_)
-{
-    const uint32_t *a = a_, *b = b_;
-
-    return (*a > *b) - (*a < *b);
-}
-
 void
 report_heartbeats(uint32_t *trips, size_t n, uint64_t n_lost)
 {
-    qsort(trips, n, sizeof *trips, compare_trips);
+    qsort(trips, n, sizeof *trips, compare_u32);
     begin_event("heartbeats");
     put_count("answered", n);
     put_count("lost", n_lost);
