@@ -13,7 +13,7 @@
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "trainer/process/limits.h"
+#include "trainer/process/options.h"
 #include "trainer/schemes/sync.h"
 #include "trainer/train/team.h"
 

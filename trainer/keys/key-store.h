@@ -88,9 +88,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/process/limits.h"
+#include "trainer/schemes/sync.h"
 
-#define KEY_STORE_MAX_NODES TRAINER_MAX_RANKS
+#define KEY_STORE_MAX_NODES SYNC_MAX_PEERS
 #define KEY_STORE_MAX_WIDTH 4096        /* Values of a key. */
 #define KEY_STORE_MAX_BORROWED 16       /* Keys of one key_borrow(). */
 

@@ -37,9 +37,9 @@
 #include <stdint.h>
 
 #include "trainer/net/frame.h"
-#include "trainer/process/limits.h"
+#include "trainer/schemes/sync.h"
 
-#define PEER_NET_MAX TRAINER_MAX_RANKS
+#define PEER_NET_MAX SYNC_MAX_PEERS
 #define PEER_NET_MAX_FLOATS (FRAME_MAX_UPDATE / sizeof(float))
 
 struct control;

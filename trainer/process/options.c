@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "base/options.h"
-#include "trainer/process/limits.h"
 #include "trainer/schemes/shard.h"
 
 #define IMAGE_CLASSES 10        /* Classes of image data sets. */
@@ -79,7 +78,7 @@ parse_sync(const char *text, void *spec)
 #define AT(MEMBER) OPTION_AT(struct options, MEMBER)
 #define STRING(X) #X
 #define EXPANDED(X) STRING(X)
-#define MAX_RANKS EXPANDED(TRAINER_MAX_RANKS)
+#define MAX_RANKS EXPANDED(SYNC_MAX_PEERS)
 
 static const struct option_row rows[] = {
     { "workers", OPTION_INTEGER, AT(n_workers), 1, TEAM_MAX_WORKERS, "N",
@@ -223,7 +222,7 @@ static const struct option_row rows[] = {
                "prague-smart|netmax|netmax-published",
       .deflt = "netmax", .modes = ROLE_PEER,
       .help = "algorithm that keeps the models of the peers together" },
-    { "group", OPTION_INTEGER, AT(group), 2, TRAINER_MAX_RANKS, "N", "4",
+    { "group", OPTION_INTEGER, AT(group), 2, SYNC_MAX_PEERS, "N", "4",
       .modes = ROLE_PEER,
       .help = "prague, prague-smart: maximum size of a group, peers" },
     { "policy-every", OPTION_REAL, AT(policy_every), 0.001, 1e6, "S", "120",

@@ -15,6 +15,10 @@
 
 #define OPTIONS_MAX_SERVERS 64
 
+/* Processes of a job that one command starts on this machine. */
+#define TEAM_MAX_SERVERS 8
+#define TEAM_MAX_WORKERS 64
+
 enum role {
     ROLE_SERVER = 1 << 0,
     ROLE_WORKER = 1 << 1,

@@ -50,7 +50,11 @@
 
 #define SYNC_MAX_RATIOS 64
 #define SYNC_MAX_SPANS 8
-#define SYNC_MAX_PEERS 128      /* Without a server. */
+
+/* Peers, or nodes, of a job: each has a connection to each other one, and
+ * messages name ranks by 4 bytes, so that the number of connections, not the
+ * protocol, is what a larger limit would cost. */
+#define SYNC_MAX_PEERS 128
 #define SYNC_MAX_IN_FLIGHT 64   /* Gradients of a worker without a reply. */
 
 struct backend;

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/token.h"
-#include "trainer/process/limits.h"
+#include "trainer/process/options.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 

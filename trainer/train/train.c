@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/frame.h"
-#include "trainer/process/limits.h"
 #include "trainer/process/options.h"
 #include "trainer/ps/checkpoint.h"
 #include "trainer/train/progress.h"

@@ -12,7 +12,6 @@
 #include "tests/unit/unit-test.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/control.h"
-#include "trainer/process/limits.h"
 #include "trainer/process/options.h"
 
 #define N 66
@@ -74,13 +73,13 @@ more_nodes_than_the_limit_are_refused(void **state)
 {
     char *names = duplicate("h:1"), *expected;
 
-    for (int i = 1; i <= TRAINER_MAX_RANKS; i++) {
+    for (int i = 1; i <= SYNC_MAX_PEERS; i++) {
         char *longer = message("%s,h:1", names);
 
         free(names);
         names = longer;
     }
-    expected = message("--nodes: more than %d", TRAINER_MAX_RANKS);
+    expected = message("--nodes: more than %d", SYNC_MAX_PEERS);
     assert_is(run_node(names, 0), expected);
     free(expected);
     free(names);
