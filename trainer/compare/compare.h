@@ -25,8 +25,8 @@
  *    profile         file of a speed profile, from the specification's folder
  *    arguments       array of strings, the workers' options
  *    target_loss     validation loss at which a scheme ends
- *    iterations      or after so many iterations of rank 0; default 1000
- *    limit_s         or after so many seconds; default 60
+ *    iterations      or after this number of iterations; default 1000
+ *    limit_s         or after this number of seconds; default 60
  *
  * The caller owns specification and curves.  One thread; compare_run()
  * blocks, and ends its processes before it returns. */

@@ -54,7 +54,7 @@ struct key_store {
     char *error;                /* First failure, or NULL. */
     bool failed;                /* 'error' is not NULL; atomic. */
     bool finishing;             /* Nodes may end. */
-    bool ended;                 /* 'error' is that a node was told to stop. */
+    bool ended;                 /* 'error' is a stop of a node. */
 
     uint64_t barrier;           /* Number of barriers that are over. */
     int n_here;                 /* Workers of this node at the next one. */
