@@ -6,12 +6,12 @@
 /* What nodes send each other: items, frames with the items of many keys, and
  * the frames that wait to be sent.
  *
- * The protocols of nodes, localize.h and the replicas of key-store.c, take and
- * send items, which are about one key, or about none.  Here the items of one
- * kind, origin, operation and clock become one FRAME_KEY_ITEMS.  Its payload
- * has for each key 8 bytes of the key, then 4 of the offset if the kind is
- * ITEM_PULL, ITEM_PULLED or ITEM_READ, then its values if the kind has some.
- * A kind without a key has no payload.
+ * The protocols of nodes, localize.h and replica.h, take and send items, which
+ * are about one key, or about none.  Here the items of one kind, origin,
+ * operation and clock become one FRAME_KEY_ITEMS.  Its payload has for each
+ * key 8 bytes of the key, then 4 of the offset if the kind is ITEM_PULL,
+ * ITEM_PULLED or ITEM_READ, then its values if the kind has some.  A kind
+ * without a key has no payload.
  *
  *    key_message_begin(&m, buffer);
  *    while (key_message_add(&m, &item, width)) {...}
@@ -53,33 +53,33 @@ struct peer_net;
 
 enum item_kind {
     /* Of localize.h. */
-    ITEM_PULL,      /* Send the values to the origin. */
-    ITEM_PUSH,      /* Add the values, answer the origin. */
-    ITEM_LOCALIZE,  /* The origin asks for the key. */
-    ITEM_HAND_OVER, /* Transfer the key to the origin. */
-    ITEM_TRANSFER,  /* The key and its values. */
-    ITEM_PULLED,    /* Values for the origin's operation. */
-    ITEM_PUSHED,    /* The origin's push was made. */
-    ITEM_LANDED,    /* Never sent: an ITEM_LOCALIZE is done. */
+    ITEM_PULL,                  /* Send the values to the origin. */
+    ITEM_PUSH,                  /* Add the values, answer the origin. */
+    ITEM_LOCALIZE,              /* The origin asks for the key. */
+    ITEM_HAND_OVER,             /* Transfer the key to the origin. */
+    ITEM_TRANSFER,              /* The key and its values. */
+    ITEM_PULLED,                /* Values for the origin's operation. */
+    ITEM_PUSHED,                /* The origin's push was made. */
+    ITEM_LANDED,                /* Never sent: an ITEM_LOCALIZE is done. */
 
-    /* Of replicas. */
-    ITEM_READ,  /* Send the row as of 'clock' or later. */
-    ITEM_DELTA, /* Add the values. */
-    ITEM_ROW,   /* The row as of 'clock'; 'op' is the home's
-                 * barrier. */
+    /* Of replica.h. */
+    ITEM_READ,                  /* Send the row as of 'clock' or later. */
+    ITEM_DELTA,                 /* Add the values. */
+    ITEM_ROW,                   /* The row as of 'clock'; 'op' is the home's
+                                 * barrier. */
 
     /* Those from here on have no key. */
-    ITEM_FLUSH,   /* End of the sender's flush 'op', at
-                   * 'clock'. */
-    ITEM_FLUSHED, /* The receiver's flush 'op' is applied. */
-    ITEM_CLOCK,   /* All nodes have reached 'clock', and changed
-                   * rows were sent before; 'op' is the home's
-                   * barrier. */
+    ITEM_FLUSH,                 /* End of the sender's flush 'op', at
+                                 * 'clock'. */
+    ITEM_FLUSHED,               /* The receiver's flush 'op' is applied. */
+    ITEM_CLOCK,                 /* All nodes have reached 'clock', and changed
+                                 * rows were sent before; 'op' is the home's
+                                 * barrier. */
 
     /* Of key-store.c. */
-    ITEM_ARRIVED,  /* The sender is at barrier 'op'. */
-    ITEM_RELEASED, /* All are at barrier 'op'. */
-    ITEM_LOST,     /* The origin has died. */
+    ITEM_ARRIVED,               /* The sender is at barrier 'op'. */
+    ITEM_RELEASED,              /* All are at barrier 'op'. */
+    ITEM_LOST,                  /* The origin has died. */
     ITEM_N_KINDS
 };
 
@@ -88,7 +88,7 @@ struct key_item {
     int origin;                 /* Rank of the node that began the
                                  * operation. */
     uint64_t op;                /* Number at the origin, or as above. */
-    uint64_t clock;             /* Of replicas. */
+    uint64_t clock;             /* Of replica.h. */
     uint64_t key;
     uint32_t offset;            /* Where the values go in the operation's. */
     const float *values;        /* Or NULL. */

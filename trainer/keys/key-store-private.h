@@ -3,7 +3,7 @@
 #ifndef KEY_STORE_PRIVATE_H
 #define KEY_STORE_PRIVATE_H 1
 
-/* The members of a key store, for key-store.c and its test.
+/* The members of a key store, for key-store.c and replica.c.
  *
  * The lock of the mesh guards everything but vectors in memory, which have the
  * locks of local-store.h; it is taken before those. */
@@ -37,7 +37,7 @@ struct key_worker {
     struct key_item *rest;      /* Keys of a call that are not in memory. */
     size_t n_rest, max_rest;
     uint64_t local, remote;     /* Accesses: see key_store_stats. */
-    uint64_t clock;             /* Of replicas; with the lock. */
+    uint64_t clock;             /* Of replica.h; with the lock. */
 } __attribute__((aligned(64)));
 
 struct key_store {
@@ -64,5 +64,8 @@ struct key_store {
 /* Answers a worker's operation for one key.  False if there is no such
  * operation. */
 bool key_store_answer(struct key_store *, const struct key_item *);
+
+/* Waits for a change.  False after a failure. */
+bool key_store_wait(struct key_worker *);
 
 #endif /* trainer/keys/key-store-private.h */
