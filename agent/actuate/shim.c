@@ -461,6 +461,7 @@ send_wanted(struct shim_actuator *s, long long now)
     if (now >= s->next_lease) {
         send_lease(s, now);
     }
+    BUILD_ASSERT(sizeof wanted->min_share == sizeof(struct shim_min_share));
     tell(s, SHIM_MIN_SHARE, &wanted->min_share, &told->min_share,
          sizeof(struct shim_min_share));
     tell(s, SHIM_CONGESTION, &wanted->congestion, &told->congestion,
@@ -523,7 +524,7 @@ shim_wait(const struct actuator *a)
 }
 
 /* A renewal of the lease can wait for 'next_lease'; a begin, an end or another
- * DSCP is sent at once, and so is all else that differs. */
+ * DSCP is sent at once, and so is all else that differs, with a lease. */
 static void
 shim_set(struct actuator *a, const struct actuator_wanted *wanted)
 {

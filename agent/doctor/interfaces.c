@@ -182,8 +182,8 @@ check_veth(struct doctor *d, const struct iface *iface)
         note(
             d,
             xasprintf("ip link set %s xdp off, or a generic one", iface->name),
-            "%s: an XDP program of the driver loses the job of packets, "
-            "which then have that of the interface",
+            "%s: an XDP program of the driver loses the job of packets; "
+            "they count as the interface's job",
             iface->name);
     }
 }

@@ -229,7 +229,8 @@ claim_by_port(struct tracker *t, pid_t pid, size_t rule)
 }
 
 /* Finds the job of a process by its cgroup, which may be newer than the last
- * scan. */
+ * scan.  An agent with a cgroup namespace of its own cannot read where the
+ * cgroup is, and finds the job by the next scan. */
 static void
 find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
 {

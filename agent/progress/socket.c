@@ -5,6 +5,7 @@
 #include "agent/progress/socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ progress_socket_open(const char *path, progress_func *tell, void *aux,
     /* For all users: jobs do not run as root.  Other users cannot put another
      * file in its place: base/run-directory.h. */
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int))
-        || chmod(path, 0666)) {
+        || fcntl(fd, F_SETFD, FD_CLOEXEC) || chmod(path, 0666)) {
         int error = errno;
 
         close(fd);

@@ -21,7 +21,8 @@
  *    progress_socket_run(ps);
  *    progress_socket_wait(ps);
  *
- * Main thread only. */
+ * The directory of 'path' must have passed run_directory_check().  Main thread
+ * only. */
 
 #include <stdbool.h>
 

@@ -32,7 +32,7 @@ tail_program_open(int *fdp)
     int error;
 
     *fdp = path ? open(path, O_PATH | O_CLOEXEC) : -1;
-    error = *fdp < 0 ? errno : 0;
+    error = !path ? ENOENT : *fdp < 0 ? errno : 0;
     free(path);
     return error;
 }

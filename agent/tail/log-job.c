@@ -155,7 +155,7 @@ begin_watches(struct log_job *lj)
     }
     lj->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     lj->n_watches = 0;
-    lj->watch_error = 0;
+    lj->watch_error = lj->watch_fd < 0 ? errno : 0;
 }
 
 /* Watches a directory and, if 'files', writes to its files.  'fd' may be for

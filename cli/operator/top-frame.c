@@ -274,15 +274,18 @@ put_header(const struct top_sample *now, const struct top_screen *screen,
         (alarms->array.n ? member_string(alarms->array.elems[0], "text")
                          : "none");
     char *tagged = percentage(status, "coverage", 0);
+    char *bound =
+        (member_number(status, "bound_s") > 0
+             ? xasprintf(", %.2f x the bound", member_number(status, "gap"))
+             : xstrdup(""));
 
     svec_add_nocopy(
         lines,
-        xasprintf("controller %s, order %.0f by policy %s%s, %.2f x the bound",
-                  member_string(status, "state"),
-                  member_number(status, "version"),
-                  member_string(status, "policy"),
-                  member_number(status, "observe") ? " (observing)" : "",
-                  member_number(status, "gap")));
+        xasprintf(
+            "controller %s, order %.0f by policy %s%s%s",
+            member_string(status, "state"), member_number(status, "version"),
+            member_string(status, "policy"),
+            member_number(status, "observe") ? " (observing)" : "", bound));
     svec_add_nocopy(
         lines,
         xasprintf(
@@ -292,6 +295,7 @@ put_header(const struct top_sample *now, const struct top_screen *screen,
             member_number(status, "order_lag_s"),
             member_number(status, "cojobs"), member_number(status, "jobs"),
             member_number(status, "stages"), tagged));
+    free(bound);
     free(tagged);
     if (screen->error) {
         svec_add_nocopy(lines, xasprintf("OLD DATA: %s", screen->error));

@@ -72,15 +72,17 @@ task_destroy(struct task *task)
     }
 }
 
-/* Adds what 'job' has left.  It may have done a part of its computing. */
+/* Adds what job 'k' has left.  It has done a part of a real iteration's
+ * computing. */
 static void
-add_job(struct fluid *f, const struct judge_situation *sit,
-        const struct judge_job *job)
+add_job(struct fluid *f, const struct decide_outlook *outlook, size_t k)
 {
-    double alone = job->wait + job->exchange
-                   + (job->iterations - 1) * (job->compute + job->exchange);
+    const struct judge_situation *sit = &outlook->situation;
+    const struct judge_job *job = &sit->jobs[k];
+    double done = (job->compute - job->wait) / outlook->grain;
 
-    fluid_add_job(f, job->iterations, alone / job->iterations);
+    fluid_add_job(f, outlook->left[k],
+                  job->compute + job->exchange - done / outlook->left[k]);
     for (size_t d = 0; d < job->n_demands; d++) {
         fluid_add_demand(f, job->demands[d].port,
                          job->demands[d].bytes
@@ -99,11 +101,16 @@ find_bound(const struct decide_outlook *outlook)
     for (size_t i = 0; i < sit->n_searches; i++) {
         const struct judge_search *search = &sit->searches[i];
 
+        size_t end = search->first_job + search->n_jobs, n = 0;
+
+        for (size_t k = search->first_job; k < end; k++) {
+            n += outlook->left[k] > 0;
+        }
         fluid_add_search(f, search->weight, 0);
-        fluid_add_rung(f, search->n_jobs);
-        for (size_t k = 0; k < search->n_jobs; k++) {
-            if (sit->jobs[search->first_job + k].state != JUDGE_DONE) {
-                add_job(f, sit, &sit->jobs[search->first_job + k]);
+        fluid_add_rung(f, n);
+        for (size_t k = search->first_job; k < end; k++) {
+            if (outlook->left[k] > 0) {
+                add_job(f, outlook, k);
             }
         }
     }
@@ -232,7 +239,8 @@ decide_ahead_take(struct decide_ahead *a, struct cluster *c,
         a->bounded = task->now;
         a->next_bound =
             task->now
-            + MAX(MIN_BOUND_MS, next_ms(task->bound_s, AHEAD_BOUND_SHARE));
+            + MIN(MAX(MIN_BOUND_MS, next_ms(task->bound_s, AHEAD_BOUND_SHARE)),
+                  AHEAD_BOUND_MAX_AGE_MS / 2);
     }
     if (task && task->plans) {
         a->planned = task->now;

@@ -25,7 +25,8 @@
  * Bounds come with any policy that orders weighted iterations.  They are of
  * the stages that run, until their ends, so which jobs survive does not
  * matter; the computing time of jobs is what the controller predicts.  They
- * have AHEAD_BOUND_SHARE of a processor.
+ * have about AHEAD_BOUND_SHARE of a processor, and there are none of more than
+ * AHEAD_MAX_JOBS jobs.
  *
  * The main thread calls these functions.  The two threads exchange whole
  * outlooks, which only one of them has at a time. */

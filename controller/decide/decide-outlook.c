@@ -167,7 +167,7 @@ add_jobs(struct decide_outlook *o, const struct decide_problem *dp, size_t s,
     const struct stage *stage = dp->stages[s];
     struct judge_situation *sit = &o->situation;
 
-    for (size_t i = 0; i < stage->n_jobs && has_work(dp, s); i++) {
+    for (size_t i = 0; i < stage->n_jobs; i++) {
         struct job *job = stage->jobs[i];
         bool done = next == end || next->job != job;
         struct decide_job own = { .job = job, .iterations = 1 };
@@ -186,6 +186,7 @@ add_jobs(struct decide_outlook *o, const struct decide_problem *dp, size_t s,
             jobs[sit->n_jobs].iterations = 0;
             free(own.demands);
         }
+        o->left[sit->n_jobs] = done ? 0 : dj->iterations / grain;
         o->jobs[sit->n_jobs] = xstrdup(job->full_name);
         o->factors[sit->n_jobs] = job->factor;
         sit->n_jobs++;
@@ -254,7 +255,9 @@ describe_stages(struct decide_outlook *o, const struct decide_problem *dp,
     for (size_t s = 0; s < dp->n_stages; s++) {
         size_t first = sit->n_jobs;
 
-        add_jobs(o, dp, s, c, grain, jobs);
+        if (has_work(dp, s)) {
+            add_jobs(o, dp, s, c, grain, jobs);
+        }
         if (sit->n_jobs > first) {
             searches[sit->n_searches] =
                 describe_search(o, dp, policy, s, grain, first, now);
@@ -263,6 +266,7 @@ describe_stages(struct decide_outlook *o, const struct decide_problem *dp,
     }
     sit->searches = searches;
     sit->jobs = jobs;
+    o->grain = grain;
 }
 
 /* 'dp' has weighted iterations; 'ends' are seconds until its stages end; 'now'
@@ -293,6 +297,7 @@ decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
     };
     o->jobs = xcalloc(MAX(n_jobs, 1), sizeof *o->jobs);
     o->factors = xcalloc(MAX(n_jobs, 1), sizeof *o->factors);
+    o->left = xcalloc(MAX(n_jobs, 1), sizeof *o->left);
     describe_stages(o, dp, c, policy, ends, now,
                     xcalloc(MAX(n_jobs, 1), sizeof(struct judge_job)));
     return o;
@@ -323,5 +328,6 @@ decide_outlook_destroy(struct decide_outlook *o)
     free(CONST_CAST(double *, o->situation.capacity));
     free(o->jobs);
     free(o->factors);
+    free(o->left);
     free(o);
 }

@@ -34,6 +34,9 @@ struct decide_outlook {
     struct judge_situation situation;
     char **jobs;     /* Full name of each job. */
     double *factors; /* Of each job: that of the last plan. */
+    double grain;    /* Real iterations of one of the judge. */
+    double *left;    /* Of the judge's iterations of each job in its
+                      * stage, not rounded. */
     double estimate; /* Weighted sum of when the stages end. */
 };
 

@@ -14,8 +14,8 @@
 
 VLOG_DEFINE_THIS_MODULE(stage_claim);
 
-/* Iterations of a job before its bytes have been counted (demand.c). */
-#define UNCOUNTED 9
+/* Iterations of a job before its bytes have been counted. */
+#define UNCOUNTED (1 + DEMAND_AVERAGE_ITERATIONS)
 
 /* Stores 'ratio', of what was counted by what was announced, in '*wrong', or 0
  * if it is tolerable. */
@@ -53,8 +53,9 @@ check_bytes(struct stage *stage, const struct decide_job *jobs, size_t n)
     judge(stage, "bytes", sum / (n * claim->bytes), &claim->bytes_ratio);
     stage->cojob->bytes_ratio = claim->bytes_ratio;
     stage->announcement.understated =
-        claim->bytes_ratio > 1 ? n * UNCOUNTED * (1 - 1 / claim->bytes_ratio)
-                               : 0;
+        claim->bytes_ratio > 1 && !stage->first_iteration
+            ? n * UNCOUNTED * (1 - 1 / claim->bytes_ratio)
+            : 0;
 }
 
 static void
@@ -66,7 +67,7 @@ check_compute(struct stage *stage, const struct decide_job *jobs, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct job_progress *p = &jobs[i].job->progress;
 
-        if (!(p->period > 0)) {
+        if (!(p->period > 0) || !(demand_counted_bytes(jobs[i].job) > 0)) {
             return;
         }
         period = MAX(period, p->period);

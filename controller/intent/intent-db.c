@@ -145,7 +145,10 @@ load_stage(struct cluster *c, struct cojob *cojob,
     stage = cojob_put_stage(c, cojob, row->rung, row->began,
                             running ? 0 : MAX(row->ended, 1), row->iterations);
     if (stage) {
+        double understated = stage->announcement.understated;
+
         stage->announcement = intent_announcement(cojob_row, row);
+        stage->announcement.understated = understated; /* Was counted. */
         free(stage->later);
         stage->n_later = intent_later_rungs(row, &stage->later);
         stage->claim.bytes = row->bytes_per_iteration;

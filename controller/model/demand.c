@@ -16,12 +16,9 @@
 
 VLOG_DEFINE_THIS_MODULE(demand);
 
-/* A measurement of this many iterations has half of the average's weight. */
-#define AVERAGE_ITERATIONS 8.0
-
 /* Fewest iterations of a first measurement.  It begins and ends in the middle
- * of an iteration.  With fewer than AVERAGE_ITERATIONS, it only limits the
- * range of the formula. */
+ * of an iteration.  With fewer than DEMAND_AVERAGE_ITERATIONS, it only limits
+ * the range of the formula. */
 #define FIRST_ITERATIONS 2
 
 /* A job that has moved the bytes of this many iterations before one was
@@ -146,10 +143,10 @@ limit_expected(double expected, double moved, int64_t n)
 static void
 update_average(const struct job *job, struct job_traffic *t)
 {
-    bool averaged = t->measured >= AVERAGE_ITERATIONS;
+    bool averaged = t->measured >= DEMAND_AVERAGE_ITERATIONS;
     int64_t n = job->iteration - t->mark_iteration;
-    bool enough = averaged || n >= AVERAGE_ITERATIONS;
-    double share = enough ? n / (n + AVERAGE_ITERATIONS) : 0;
+    bool enough = averaged || n >= DEMAND_AVERAGE_ITERATIONS;
+    double share = enough ? n / (n + DEMAND_AVERAGE_ITERATIONS) : 0;
 
     if (job->iteration < 1) {
         return;
@@ -633,7 +630,7 @@ demand_counted_bytes(const struct job *job)
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
 
-        if (t->measured < AVERAGE_ITERATIONS) {
+        if (t->measured < DEMAND_AVERAGE_ITERATIONS) {
             return 0;
         }
         bytes += t->per_iteration[DIR_TX];

@@ -30,6 +30,7 @@ struct orders {
     const struct fluid *f;
     bool strict;
     double begin;   /* Of the first search, seconds. */
+    double *load;   /* Of each port, if all jobs run at their full rates. */
     size_t *placed; /* Events of each search so far. */
     size_t *since;  /* First interval of each search's rung. */
     size_t n_events;
@@ -284,7 +285,9 @@ solve(struct orders *o)
     for (size_t e = 0; e < o->n_events; e++) {
         add_needs(o, e);
         for (int port = 0; port < o->f->n_ports; port++) {
-            add_port(o, port, e);
+            if (o->load[port] > 1) {
+                add_port(o, port, e);
+            }
         }
     }
     for (size_t i = 0; i < o->n_pieces; i++) {
@@ -292,6 +295,24 @@ solve(struct orders *o)
     }
     o->best = fmin(o->best, cover_solve(&o->cover, o->best));
     return true;
+}
+
+static double *
+find_load(const struct fluid *f)
+{
+    double *load = order_alloc(f->n_ports, sizeof *load);
+
+    for (size_t j = 0; j < f->n_jobs; j++) {
+        const struct fluid_job *job = &f->jobs[j];
+
+        for (size_t d = 0; d < job->n_demands; d++) {
+            const struct order_demand *demand =
+                &f->demands[job->first_demand + d];
+
+            load[demand->port] += demand->seconds / job->period;
+        }
+    }
+    return load;
 }
 
 bool
@@ -305,6 +326,7 @@ orders_bound(const struct fluid *f, bool strict, double work, double *value)
     double begins = 0;
     bool done;
 
+    o.load = find_load(f);
     o.placed = order_alloc(f->n_searches, sizeof *o.placed);
     o.since = order_alloc(f->n_searches, sizeof *o.since);
     o.events = order_alloc(f->n_searches + f->n_rungs, sizeof *o.events);
@@ -320,6 +342,7 @@ orders_bound(const struct fluid *f, bool strict, double work, double *value)
     if (done) {
         *value = fmax(*value, o.best - begins);
     }
+    free(o.load);
     free(o.placed);
     free(o.since);
     free(o.events);

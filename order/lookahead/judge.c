@@ -289,7 +289,7 @@ weight_of_early_end(const struct judge *j, size_t i)
 }
 
 /* Returns the least weighted sum of the ends of all searches that can follow
- * from the state of the run: if nobody had competitors. */
+ * from the state of the run: each job goes on as if it were alone. */
 static double
 least_cost(const struct judge *j)
 {

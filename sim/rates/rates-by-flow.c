@@ -22,6 +22,7 @@
 
 #include "sim/rates/rates.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -114,10 +115,11 @@ by_flow_cast(const struct rates *r)
 static struct rates *
 by_flow_create(const struct paths *paths, enum rates_rule rule)
 {
-    (void) rule;
     struct by_flow *f = order_alloc(1, sizeof *f);
     int n = paths->fabric->n_ports;
 
+    /* A greedy holder is found by bytes, so ports must be equal. */
+    assert(rule != RATES_GREEDY || paths->fabric->n_tiers == 1);
     f->ports = order_alloc(n, sizeof *f->ports);
     f->left = order_alloc(n, sizeof *f->left);
     f->limit = order_alloc(n, sizeof *f->limit);

@@ -28,9 +28,9 @@ struct workload_bound {
     enum order_bound kind; /* What 'mean' is. */
 };
 
-/* 'efficiency' is that of struct sim_options.  'survivors' is false if it is
- * not known which jobs a search keeps after a rung, and true if it keeps the
- * first ones. */
+/* Of the capacity of ports, jobs can use 'efficiency', as in struct
+ * sim_options.  With 'survivors', a search keeps its first jobs after a rung;
+ * without it, the bound holds for any that it keeps. */
 struct workload_bound workload_bound(const struct workload *,
                                      double efficiency, bool survivors);
 

@@ -17,7 +17,7 @@
 
 #define LINK_CAPACITY 1.25e9    /* What seconds are counted in bytes by. */
 #define MAX_STAGES 20000
-#define MAX_JOBS 100000 /* Of a stage. */
+#define MAX_JOBS 1000 /* Of a stage. */
 #define MAX_HOSTS 5000
 #define MAX_PARTS 8 /* With more, both directions are nearly at once. */
 #define MAX_SECONDS 1e9
@@ -187,36 +187,49 @@ read_job(struct recording *r, const struct json_at *at, const cJSON *item,
 static void
 share_seconds(struct stage *stage, size_t n_hosts)
 {
-    double(*unit)[2] = order_alloc(n_hosts, sizeof *unit);
+    double(*bytes)[2] = order_alloc(n_hosts, sizeof *bytes);
+    double(*seconds)[2] = order_alloc(n_hosts, sizeof *seconds);
 
     for (size_t j = 0; j < stage->n_jobs; j++) {
         const struct needs *needs = &stage->jobs[j].needs;
 
         for (size_t i = 0; i < needs->n; i++) {
             for (int d = TX; d <= RX; d++) {
-                unit[needs->of[i].host][d] += needs->of[i].amount[d];
+                bytes[needs->of[i].host][d] += needs->of[i].amount[d];
             }
         }
     }
     for (size_t i = 0; i < stage->ports.n; i++) {
-        const struct need *of = &stage->ports.of[i];
-
-        for (int d = TX; d <= RX; d++) {
-            double *u = &unit[of->host][d];
-
-            *u = *u > 0 ? of->amount[d] / *u : 0;
-        }
+        memcpy(seconds[stage->ports.of[i].host], stage->ports.of[i].amount,
+               sizeof *seconds);
     }
     for (size_t j = 0; j < stage->n_jobs; j++) {
         struct needs *needs = &stage->jobs[j].needs;
 
         for (size_t i = 0; i < needs->n; i++) {
+            size_t host = needs->of[i].host;
+
             for (int d = TX; d <= RX; d++) {
-                needs->of[i].amount[d] *= unit[needs->of[i].host][d];
+                if (bytes[host][d] > 0) {
+                    needs->of[i].amount[d] *=
+                        seconds[host][d] / bytes[host][d];
+                }
             }
         }
     }
-    free(unit);
+    free(bytes);
+    free(seconds);
+}
+
+static struct job *
+find_job(const struct stage *stage, const char *name)
+{
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        if (!strcmp(stage->jobs[i].name, name)) {
+            return &stage->jobs[i];
+        }
+    }
+    return NULL;
 }
 
 /* A stage of which no job is known is one job. */
@@ -240,8 +253,16 @@ read_jobs(struct recording *r, const struct json_at *at, const cJSON *item,
     stage->jobs = order_alloc(json_n(jobs) + 1, sizeof *stage->jobs);
     item = item ? item->child : NULL;
     for (size_t i = 0; i < json_n(jobs) && json_ok(r->jc); i++) {
-        read_job(r, json_element_object(jobs, i), item,
-                 &stage->jobs[stage->n_jobs++]);
+        struct job *job = &stage->jobs[i];
+
+        read_job(r, json_element_object(jobs, i), item, job);
+        if (json_ok(r->jc) && find_job(stage, job->name)) {
+            json_fail(json_element(jobs, i), "job",
+                      "\"%s\" is the name of another job, another name is "
+                      "allowed",
+                      job->name);
+        }
+        stage->n_jobs++;
         item = item->next;
     }
     if (!stage->n_jobs) {
@@ -375,7 +396,7 @@ carry_in_turn(struct maker *m, int direction)
             double seconds = m->all[s].amount[direction]
                              * m->all[w].amount[!direction] / larger;
 
-            for (int p = 0; p < m->n_parts; p++) {
+            for (int p = 0; p < m->n_parts && seconds > 0; p++) {
                 carry(m, direction == TX ? s : w, direction == TX ? w : s,
                       p + (direction == TX), seconds / m->n_parts);
             }
@@ -476,17 +497,6 @@ compare_stages(const void *a_, const void *b_)
                 : (a->rung > b->rung) - (a->rung < b->rung));
 }
 
-static struct job *
-find_job(const struct stage *stage, const char *name)
-{
-    for (size_t i = 0; i < stage->n_jobs; i++) {
-        if (!strcmp(stage->jobs[i].name, name)) {
-            return &stage->jobs[i];
-        }
-    }
-    return NULL;
-}
-
 /* Returns true if 'stage' began when the one before it in the recording ended,
  * as the next rung of its search, with some of its jobs. */
 static bool
@@ -543,14 +553,15 @@ add_job(struct workload_cojob *cojob, const struct stage *stages,
 {
     struct needs needs = { .n = 0 };
     double iterations = 0, compute = 0;
+    struct workload_job *job;
 
     for (size_t i = 0; i < first->rungs; i++) {
-        const struct job *job = find_job(&stages[i], first->name);
+        const struct needs *own = &find_job(&stages[i], first->name)->needs;
 
         iterations += stages[i].iterations;
         compute += stages[i].iterations * stages[i].compute;
-        for (size_t k = 0; k < job->needs.n; k++) {
-            const struct need *of = &job->needs.of[k];
+        for (size_t k = 0; k < own->n; k++) {
+            const struct need *of = &own->of[k];
             struct need *sum = get_need(&needs, of->host);
 
             sum->amount[TX] += of->amount[TX];
@@ -562,8 +573,10 @@ add_job(struct workload_cojob *cojob, const struct stage *stages,
         needs.of[k].amount[TX] /= iterations;
         needs.of[k].amount[RX] /= iterations;
     }
-    add_transfers(workload_add_job(cojob, first->name, compute / iterations),
-                  &needs, count_parts(first), n_hosts);
+    job = workload_add_job(cojob, first->name, compute / iterations);
+    if (needs.n) {
+        add_transfers(job, &needs, count_parts(first), n_hosts);
+    }
     free(needs.of);
 }
 

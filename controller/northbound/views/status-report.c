@@ -164,8 +164,8 @@ add_claim(struct json *alarms, const char *stage, const char *what,
 {
     if (ratio > 0) {
         alarm_add(alarms, ALARM_ANNOUNCEMENT_WRONG,
-                  "stage %s: %.2g times the %s that were announced for an "
-                  "iteration; what is counted decides",
+                  "stage %s: %.2g times the %s of an iteration that follow "
+                  "from what was announced; what is counted decides",
                   stage, ratio, what);
     }
 }

@@ -186,9 +186,23 @@ chains_the_stages_of_a_search(void **state)
     workload_destroy(w);
 }
 
-/* Two jobs of a server and two workers: the server of the first one has moved
- * for as long as both directions take, that of the second one for as long as
- * one takes.  A third worker was not measured. */
+/* The demand does not have host y, and the other job has moved nothing. */
+static void
+what_the_stage_did_not_use_counts_nothing(void **state)
+{
+    struct workload *w = read_workload(RECORDING(
+        PART("a", "0", "1000", "9000", "\"x:tx\": 4",
+             JOB("t", "\"x:tx\": 1e9, \"y:tx\": 1e9") "," JOB("u", ""))));
+
+    assert_near(port_seconds(w, 0, 0), 2);
+    assert_int_equal(w->cojobs[0].jobs[0].n_transfers, 1);
+    assert_int_equal(w->cojobs[0].jobs[1].n_transfers, 0);
+    workload_destroy(w);
+}
+
+/* Two jobs have a server and two workers.  The server of the first job was
+ * busy for the time of both directions, the server of the second job for the
+ * time of one.  A third worker was not measured. */
 static void
 a_server_receives_and_then_sends(void **state)
 {
@@ -255,6 +269,10 @@ static const struct {
       "\"h0:rx\" is allowed" },
     { RECORDING(STAGE("a", "0", "7", "8", "\"h0:tx\": -1")),
       "r.json: /stages/0/demand/h0:tx: -1 is not a number from 0 to 1e+09" },
+    { RECORDING(PART("a", "0", "7", "8", "\"x:tx\": 1",
+                     JOB("t", "\"x:tx\": 1") "," JOB("t", "\"x:tx\": 1"))),
+      "r.json: /stages/0/jobs/1/job: \"t\" is the name of another job, another "
+      "name is allowed" },
     { "{\"stages\": [{}], \"demand\": 1}",
       "r.json: /stages/0/cojob: required member is missing" },
 };
@@ -280,6 +298,7 @@ main(void)
         cmocka_unit_test(meets_those_who_were_not_measured),
         cmocka_unit_test(repeats_the_iterations_and_their_computing),
         cmocka_unit_test(chains_the_stages_of_a_search),
+        cmocka_unit_test(what_the_stage_did_not_use_counts_nothing),
         cmocka_unit_test(a_server_receives_and_then_sends),
         cmocka_unit_test(merges_iterations_of_long_recordings),
         cmocka_unit_test(names_the_member_at_fault),

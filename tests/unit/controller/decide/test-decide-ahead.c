@@ -193,6 +193,8 @@ plans_go_through_announced_rungs(void **state)
     assert_int_equal(outlook->situation.jobs[b->first_job + 1].state,
                      JUDGE_DONE);
     assert_int_equal(outlook->situation.jobs[b->first_job + 2].iterations, 20);
+    assert_true(outlook->left[b->first_job + 1] == 0);
+    assert_true(outlook->left[b->first_job + 2] == 20);
     decide_outlook_destroy(outlook);
     decide_problem_uninit(&dp);
     order_problem_destroy(whole);

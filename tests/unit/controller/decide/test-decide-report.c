@@ -137,6 +137,7 @@ tells_the_order_and_its_quality(void **state)
     decide_with_bound(f);
     json = decide_order_to_json(f->d);
     assert_true(member(json, "bound_s") >= 0.499);
+    assert_true(member(json, "estimate_s") >= 0.5 - 1e-9);
     assert_true(member(json, "bound_s") >= member(json, "bound_strict_s"));
     assert_true(member(json, "gap") >= 1 && member(json, "gap") < 1.5);
     assert_string_equal(kind_of(json), "fluid");

@@ -199,8 +199,9 @@ idle_and_misstated_stages_raise_an_alarm(void **state)
                     "has joined)");
     stage->idle = STAGE_BUSY;
     stage->claim.bytes_ratio = 10;
-    assert_alarm(f, "stage a/0: 10 times the bytes that were announced for an "
-                    "iteration; what is counted decides");
+    assert_alarm(f,
+                 "stage a/0: 10 times the bytes of an iteration that follow "
+                 "from what was announced; what is counted decides");
 }
 
 static void
