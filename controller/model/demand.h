@@ -31,7 +31,7 @@ struct telemetry_report;
 
 /* Bytes count from this many iterations after the first one on.  A measurement
  * of as many has half of the average's weight. */
-#define DEMAND_AVERAGE_ITERATIONS 8
+#define DEMAND_AVERAGE_ITERATIONS 8.0
 
 /* Return the number of a port in an order problem: of a host, or of the
  * cluster's fabric. */

@@ -228,17 +228,6 @@ order_problem_add_demand(struct order_problem *op, int stage, int port,
     order_problem_set_demand(op, stage, port, seconds);
 }
 
-bool
-order_problem_has_releases(const struct order_problem *op)
-{
-    for (size_t i = 0; i < op->n_stages; i++) {
-        if (op->stages[i].release > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 double
 order_stage_earliest_end(const struct order_stage *stage)
 {

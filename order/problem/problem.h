@@ -143,9 +143,6 @@ void order_problem_age(struct order_problem *, double aging_s,
 double order_aging(double age, double isolated, double aging_s,
                    double aging_slowdown);
 
-/* Returns true if a stage has not begun yet. */
-bool order_problem_has_releases(const struct order_problem *);
-
 /* Returns the completion time of the stage without competitors, a lower bound
  * for every schedule. */
 double order_stage_earliest_end(const struct order_stage *);

@@ -331,17 +331,3 @@ workload_scenario_from_string(const char *name, const char *text,
     *wp = r.w;
     return error;
 }
-
-char *
-workload_scenario_from_file(const char *file, struct workload **wp)
-{
-    char *text;
-    char *error = json_read_file(file, &text);
-
-    *wp = NULL;
-    if (!error) {
-        error = workload_scenario_from_string(file, text, wp);
-        free(text);
-    }
-    return error;
-}

@@ -32,10 +32,9 @@
 
 struct workload;
 
-/* Messages begin with 'name'.  Each function returns NULL and stores the
- * workload in '*wp', or returns a malloc()'d message and stores NULL. */
+/* Messages begin with 'name'.  Returns NULL and stores the workload in '*wp',
+ * or returns a malloc()'d message and stores NULL. */
 char *workload_scenario_from_string(const char *name, const char *text,
                                     struct workload **wp);
-char *workload_scenario_from_file(const char *file, struct workload **wp);
 
 #endif /* sim/workload/workload-scenario.h */

@@ -11,7 +11,7 @@ set -eu
 start_server() {
     : >"$dir/server.out"
     "$trainer" server --workers 3 --sync "$sync" --port "$port" \
-        --checkpoint "$dir/kept" --checkpoint-every 10 --resume \
+        --checkpoint "$dir/kept" --checkpoint-every 10 \
         </dev/null >"$dir/server.out" 2>>"$dir/server.err" &
     server=$!
     pids="$pids $server"

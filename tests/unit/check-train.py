@@ -254,8 +254,6 @@ def refuses_what_does_not_fit(folder):
     for options, error in (
             (["--rank", 1], "--rank: not an option of \"train\""),
             (["--no-resume"], "--no-resume: needs --checkpoint, the folder"),
-            (["--checkpoint", folder, "--resume", "--no-resume"],
-             "--no-resume: not together with --resume"),
             (["--sync", "groups", "--servers", 2],
              "--servers: \"groups\" has one server"),
             (["--checkpoint", folder, "--model", "linear", "--push", "sparse"],

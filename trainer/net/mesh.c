@@ -32,7 +32,8 @@
 #define HELLO_US 10000000       /* Time limit for a hello. */
 #define MIN_RETRY_US 50000      /* Of the first failure; it doubles. */
 #define MAX_RETRY_US 1000000
-#define MAX_NAMED 4 /* Missing peers that an error names. */
+#define LAST_US 1000000 /* In which what was sent last arrives. */
+#define MAX_NAMED 4     /* Missing peers that an error names. */
 
 /* A connection on which the hello or the welcome is missing. */
 struct greeting {
@@ -781,6 +782,33 @@ peer_net_wake(struct peer_net *net)
     event_loop_wake(&net->loop);
 }
 
+/* Lets what was sent arrive: when a socket is closed with bytes that were not
+ * read, the kernel drops what it has not sent yet, such as who has died. Reads
+ * until the other ends have ended, too. */
+static void
+send_last(struct peer_net *net)
+{
+    int64_t until_us = clock_monotonic_us() + LAST_US;
+    char bytes[16384];
+
+    for (int i = 0; i < net->config.n; i++) {
+        if (net->ends[i].present) {
+            shutdown(link_to(net, i)->fd, SHUT_WR);
+        }
+    }
+    for (int i = 0; i < net->config.n; i++) {
+        struct pollfd end = { .fd = link_to(net, i)->fd, .events = POLLIN };
+        int64_t left_us;
+
+        while (net->ends[i].present
+               && (left_us = until_us - clock_monotonic_us()) > 0
+               && poll(&end, 1, left_us / 1000 + 1) > 0
+               && recv(end.fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+            continue;
+        }
+    }
+}
+
 void
 peer_net_destroy(struct peer_net *net)
 {
@@ -793,6 +821,7 @@ peer_net_destroy(struct peer_net *net)
         peer_net_wake(net);
         pthread_mutex_unlock(&net->mutex);
         pthread_join(net->thread, NULL);
+        send_last(net);
     }
     event_loop_uninit(&net->loop);
     for (int i = 0; i < PEER_NET_MAX; i++) {

@@ -315,10 +315,7 @@ static const struct option_row rows[] = {
     { "no-resume", OPTION_FLAG, AT(no_resume),
       .modes = ROLE_SERVER | ROLE_TRAIN,
       .help = "delete the checkpoints in the folder and begin at iteration "
-              "0" },
-    { "resume", OPTION_FLAG, AT(resume), .modes = ROLE_SERVER | ROLE_TRAIN,
-      .help = "continue from the last checkpoint, if there is one: the "
-              "default" },
+              "0, instead of continuing from the last one" },
 
     { "backend", OPTION_WORD, AT(backend), .value = "auto|cpu|cuda",
       .deflt = "auto", .modes = TRAINS, .subject = "Machine",
@@ -436,8 +433,9 @@ check_server(const struct options *o)
         free(why);
         return error;
     }
-    if (o->central && (o->checkpoint || o->resume || o->control_port
-                       || o->group_servers_elsewhere)) {
+    if (o->central
+        && (o->checkpoint || o->no_resume || o->control_port
+            || o->group_servers_elsewhere)) {
         return message("--central: checkpoints, the control port and group "
                        "servers are options of the server at \"%s\"",
                        o->central);
@@ -447,12 +445,9 @@ check_server(const struct options *o)
         return message("--address: \"%s\" is not where workers reach group "
                        "servers", o->address);
     }
-    if (o->resume && o->no_resume) {
-        return message("--no-resume: not together with --resume");
-    }
-    return (o->resume || o->no_resume) && !o->checkpoint
-           ? message("--%s: needs --checkpoint, the folder",
-                     o->resume ? "resume" : "no-resume") : NULL;
+    return o->no_resume && !o->checkpoint
+               ? message("--no-resume: needs --checkpoint, the folder")
+               : NULL;
 }
 
 static char *

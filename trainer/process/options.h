@@ -61,7 +61,7 @@ struct options {
     const char *token_file;     /* File with the secret of the job, or NULL. */
     const char *checkpoint;     /* Folder, or NULL. */
     int64_t checkpoint_every;
-    bool resume, no_resume;     /* Flags as given; resuming is the default. */
+    bool no_resume;
 
     const char *model;          /* A word of model_class_find(). */
     struct shape shape;         /* Of an MLP. */

@@ -24,6 +24,7 @@ command_controller_rundir(void)
     "{\"state\": \"active\", \"version\": 7, \"policy\": \"stage\","     \
     " \"hosts\": 2, \"agents\": 1, \"order_lag_s\": 0.2, \"cojobs\": 1," \
     " \"jobs\": 2, \"stages\": 1, \"coverage\": 0.75, \"gap\": 1.5,"     \
+    " \"bound_s\": 2,"                                                   \
     " \"alarms\": " ALARMS "}"
 #define ORDER                                                               \
     "{\"order\": [{\"rank\": 0, \"cojob\": \"asha\", \"rung\": 2,"          \

@@ -78,24 +78,31 @@ add_search(struct example *e, int later)
     e->rungs[i][1] = (struct announced_rung){ later, 1 };
 }
 
+/* Returns the objective of one run of judge_run(). */
+static double
+judged(const struct judge_situation *s, const size_t places[], double *ends)
+{
+    struct judge *judge = judge_create(s);
+    double objective = judge_run(judge, NULL, places, INFINITY, ends);
+
+    judge_destroy(judge);
+    return objective;
+}
+
 static void
 a_job_alone_takes_its_isolated_time(void **state)
 {
     static const size_t places[] = { 0 };
     struct example e;
-    struct judge *judge;
     double ends[2];
 
     example_init(&e);
     add_search(&e, 5);
     add_job(&e, 2, 1);
     e.jobs[0].compute = 0.5;
-    judge = judge_create(&e.s);
-    assert_float_equal(judge_run(judge, NULL, places, INFINITY, ends), 37,
-                       1e-9);
+    assert_float_equal(judged(&e.s, places, ends), 37, 1e-9);
     assert_float_equal(ends[0], 24.5, 1e-9); /* It begins with an exchange. */
     assert_float_equal(ends[1], 37, 1e-9);
-    judge_destroy(judge);
 }
 
 /* The second search needs less. */
@@ -104,7 +111,6 @@ a_port_is_served_by_rank_or_shared(void **state)
 {
     static const size_t places[] = { 0, 0 };
     struct example e;
-    struct judge *judge;
     double ends[2];
 
     example_init(&e);
@@ -112,27 +118,21 @@ a_port_is_served_by_rank_or_shared(void **state)
     add_job(&e, 2, 0);
     add_search(&e, 0);
     add_job(&e, 1, 0);
-    judge = judge_create(&e.s);
-    judge_run(judge, NULL, places, INFINITY, ends);
+    judged(&e.s, places, ends);
     assert_float_equal(ends[0], 30, 1e-9);
     assert_float_equal(ends[1], 10, 1e-9);
-    judge_destroy(judge);
 
     e.s.n_levels = 1;
-    judge = judge_create(&e.s);
-    judge_run(judge, NULL, places, INFINITY, ends);
+    judged(&e.s, places, ends);
     assert_float_equal(ends[0], 30, 1e-9);
     assert_float_equal(ends[1], 20, 1e-9);
-    judge_destroy(judge);
 
     /* The last level has a fifth of the port. */
     e.s.n_levels = 2;
     e.s.min_share = 0.2;
-    judge = judge_create(&e.s);
-    judge_run(judge, NULL, places, INFINITY, ends);
+    judged(&e.s, places, ends);
     assert_float_equal(ends[0], 30, 1e-9);
     assert_float_equal(ends[1], 12.5, 1e-9);
-    judge_destroy(judge);
 }
 
 /* The job that survives is the second one, which needs more. */
@@ -141,18 +141,15 @@ a_rung_begins_when_the_slowest_job_has_ended(void **state)
 {
     static const size_t places[] = { 1, 0 };
     struct example e;
-    struct judge *judge;
     double ends[2];
 
     example_init(&e);
     add_search(&e, 5);
     add_job(&e, 1, 0);
     add_job(&e, 0, 3);
-    judge = judge_create(&e.s);
-    judge_run(judge, NULL, places, INFINITY, ends);
+    judged(&e.s, places, ends);
     assert_float_equal(ends[0], 30, 1e-9);
     assert_float_equal(ends[1], 45, 1e-9);
-    judge_destroy(judge);
 }
 
 static void
@@ -191,7 +188,6 @@ early_phases_have_ends_that_count(void **state)
 {
     static const size_t places[] = { 0, 0 };
     struct example e;
-    struct judge *judge;
     double ends[2];
 
     example_init(&e);
@@ -201,18 +197,12 @@ early_phases_have_ends_that_count(void **state)
     add_job(&e, 2, 0);
     e.jobs[1].to_early = 3;
     e.s.early_boost = 100;
-    judge = judge_create(&e.s);
-    assert_float_equal(judge_run(judge, NULL, places, INFINITY, ends),
-                       16 + 30 + 100 * 6, 1e-9);
+    assert_float_equal(judged(&e.s, places, ends), 16 + 30 + 100 * 6, 1e-9);
     assert_float_equal(ends[0], 16, 1e-9);
     assert_float_equal(ends[1], 30, 1e-9);
-    judge_destroy(judge);
 
     e.s.early_boost = 0;
-    judge = judge_create(&e.s);
-    assert_float_equal(judge_run(judge, NULL, places, INFINITY, NULL), 40,
-                       1e-9);
-    judge_destroy(judge);
+    assert_float_equal(judged(&e.s, places, NULL), 40, 1e-9);
 }
 
 /* The first search has more work, but nobody else needs its second port. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-check.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-scenario.h"
 #include "sim/workload/workload.h"
@@ -271,8 +272,11 @@ examples_run(void **state)
         };
         struct workload *w;
         struct sim_result r;
+        char *text;
 
-        assert_null(workload_scenario_from_file(files[i], &w));
+        assert_null(json_read_file(files[i], &text));
+        assert_null(workload_scenario_from_string(files[i], text, &w));
+        free(text);
         simulate(w, &options, &r);
         assert_int_equal(r.n_stages, w->n_stages);
         assert_true(r.gap >= 1 - 1e-9);
