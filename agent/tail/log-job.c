@@ -4,43 +4,30 @@
 
 #include "agent/tail/log-job.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <limits.h>
+#include <glob.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/tail/tail-protocol.h"
+#include "base/compare.h"
 #include "util.h"
 
-/* Minimum time between reads of a file, and between scans of directories. */
-#define READ_MS 50
-#define MORE_MS 5               /* Minimum time while there is more to read. */
-#define LOOK_MS 100
+#define LOOK_MS 1000            /* Between scans for files. */
+#define READ_MS 100             /* Between looks at the size of files. */
+#define MORE_MS 5               /* While there is more to read. */
 #define MAX_READ (64 * 1024)    /* Bytes per call of read_file(). */
-#define MAX_ENTRIES 4096        /* Directory entries per scan. */
-#define MAX_WATCHES 1024
-
-/* Between reads of events: a file that is written continuously would wake the
- * process all the time. */
-#define DRAIN_MS 20
-#define EVENTS                                                            \
-    (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF \
-     | IN_MOVE_SELF | IN_ONLYDIR)
 
 /* A growing file, and the position up to which it has been read. */
 struct log_file {
     int fd;
     dev_t dev;
     ino_t ino;
-    struct timespec mtime;
     uint64_t at;                /* Position: bytes before it were read or
                                  * skipped. */
     uint64_t skipped;           /* Skipped bytes. */
@@ -58,7 +45,6 @@ open_file(int fd, const struct stat *s, const struct log_spec *spec)
     f->fd = fd;
     f->dev = s->st_dev;
     f->ino = s->st_ino;
-    f->mtime = s->st_mtim;
     f->decoder = log_decoder_create(spec);
     log_decoder_restart(f->decoder, NULL, 0, false);
     return f;
@@ -97,7 +83,6 @@ read_file(struct log_file *f)
     if (f->bad || fstat(f->fd, &s)) {
         return false;
     }
-    f->mtime = s.st_mtim;
     if (s.st_size < f->at) {
         restart(f, 0);
     }
@@ -126,8 +111,6 @@ log_job_init(struct log_job *lj, const char *job, const struct log_spec *spec)
     *lj = (struct log_job){
         .job = xstrdup(job),
         .spec = spec,
-        .look = true,
-        .watch_fd = -1,
         .path = log_spec_path(spec, cojob, job + strlen(cojob) + 1),
     };
     free(cojob);
@@ -139,63 +122,8 @@ log_job_uninit(struct log_job *lj)
     for (size_t i = 0; i < lj->n_files; i++) {
         close_file(lj->files[i]);
     }
-    if (lj->watch_fd >= 0) {
-        close(lj->watch_fd);
-    }
     free(lj->path);
     free(lj->job);
-}
-
-/* Begins a scan: its watches replace those before. */
-static void
-begin_watches(struct log_job *lj)
-{
-    if (lj->watch_fd >= 0) {
-        close(lj->watch_fd);
-    }
-    lj->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    lj->n_watches = 0;
-    lj->watch_error = lj->watch_fd < 0 ? errno : 0;
-}
-
-/* Watches a directory and, if 'files', writes to its files.  'fd' may be for
- * the path only (O_PATH).  Changes the working directory: /proc may be a
- * container's, so a directory cannot be named by its descriptor. */
-static void
-watch_dir(struct log_job *lj, int fd, bool files)
-{
-    if (lj->n_watches++ >= MAX_WATCHES) {
-        errno = ENOSPC;
-    } else if (!fchdir(fd)
-               && inotify_add_watch(lj->watch_fd, ".",
-                                    EVENTS | (files ? IN_MODIFY : 0))
-                      >= 0) {
-        return;
-    }
-    lj->watch_error = lj->watch_error ? lj->watch_error : errno;
-}
-
-/* Reads the events of the watches. */
-static void
-drain_watches(struct log_job *lj, long long now)
-{
-    char buffer[16384] __attribute__((aligned(8)));
-    ssize_t n;
-
-    if (lj->watch_fd < 0 || now < lj->next_drain) {
-        return;
-    }
-    n = read(lj->watch_fd, buffer, sizeof buffer);
-    for (ssize_t at = 0; at < n;) {
-        struct inotify_event *event = (struct inotify_event *) &buffer[at];
-
-        lj->read = true;
-        lj->look |= (event->mask & ~IN_MODIFY) != 0;
-        at += sizeof *event + event->len;
-    }
-    if (n > 0) {
-        lj->next_drain = now + DRAIN_MS;
-    }
 }
 
 /* A scan for files that a path with wildcards names.
@@ -203,199 +131,103 @@ drain_watches(struct log_job *lj, long long now)
  * The process has the rights of the job, so the kernel decides what it may
  * read, also behind symbolic links.  Only regular files are opened: opening a
  * pipe or a device can wait or change something.  The last part of a path is
- * not followed if it is a link: its target is in a directory that is not
- * watched.  A scan reads a bounded number of directory entries, and watches
- * the directories in which a matching file or directory could appear. */
-struct look {
-    struct log_job *log;
-    int budget; /* Directory entries that may still be
-                 * read. */
-    size_t n;
-    struct log_file *files[LOG_MAX_FILES]; /* By time of modification,
-                                            * the latest last. */
+ * not followed if it is a link. */
+
+struct found {
+    double mtime; /* In s.  First, for compare_doubles(). */
+    const char *path;
+    dev_t dev;
+    ino_t ino;
 };
 
+/* Counts a path that could not be used, if errno is for lack of rights. */
+static void
+count_refusal(struct log_job *lj)
+{
+    lj->n_refused += errno == EACCES || errno == EPERM;
+}
+
+/* Fills in 'found' for 'path'.  Returns false if that is no regular file. */
 static bool
-is_older(const struct log_file *a, const struct log_file *b)
+find_file(struct log_job *lj, const char *path, struct found *found)
 {
-    return a->mtime.tv_sec != b->mtime.tv_sec
-           ? a->mtime.tv_sec < b->mtime.tv_sec
-           : a->mtime.tv_nsec < b->mtime.tv_nsec;
+    struct stat s;
+
+    if (lstat(path, &s)) {
+        count_refusal(lj);
+        return false;
+    }
+    *found = (struct found){
+        .mtime = s.st_mtim.tv_sec + s.st_mtim.tv_nsec * 1e-9,
+        .path = path,
+        .dev = s.st_dev,
+        .ino = s.st_ino,
+    };
+    return S_ISREG(s.st_mode);
 }
 
-/* Removes the file that is the same as 's' from 'lj' and returns it, NULL if
- * it is new. */
+/* Returns the file, which 'lj' no longer has if it had it, or NULL if it
+ * cannot be read. */
 static struct log_file *
-remove_known(struct log_job *lj, const struct stat *s)
-{
-    for (size_t i = 0; i < lj->n_files; i++) {
-        struct log_file *f = lj->files[i];
-
-        if (f && f->ino == s->st_ino && f->dev == s->st_dev) {
-            lj->files[i] = NULL;
-            f->mtime = s->st_mtim;
-            return f;
-        }
-    }
-    return NULL;
-}
-
-/* Takes 'fd', a regular file. */
-static void
-see_file(struct look *look, int fd, const struct stat *s)
-{
-    struct log_job *lj = look->log;
-    struct log_file *f;
-    size_t i;
-
-    f = remove_known(lj, s);
-    if (f) {
-        close(fd);
-    } else {
-        f = open_file(fd, s, lj->spec);
-    }
-    if (look->n == LOG_MAX_FILES) {
-        if (is_older(f, look->files[0])) {
-            close_file(f);
-            return;
-        }
-        close_file(look->files[0]);
-        look->n--;
-        memmove(look->files, look->files + 1, look->n * sizeof *look->files);
-    }
-    for (i = look->n++; i > 0 && is_older(f, look->files[i - 1]); i--) {
-        look->files[i] = look->files[i - 1];
-    }
-    look->files[i] = f;
-}
-
-static void walk(struct look *, int dirfd, const char *rest);
-
-static void
-count_refusal(struct look *look)
-{
-    if (errno == EACCES || errno == EPERM) {
-        look->log->n_refused++;
-    }
-}
-
-static void
-take_file(struct look *look, int dirfd, const char *name)
+take_file(struct log_job *lj, const struct found *found)
 {
     struct stat s;
     int fd;
 
-    /* Devices must not even be opened. */
-    if (fstatat(dirfd, name, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode)) {
-        return;
+    for (size_t i = 0; i < lj->n_files; i++) {
+        struct log_file *f = lj->files[i];
+
+        if (f && f->ino == found->ino && f->dev == found->dev) {
+            lj->files[i] = NULL;
+            return f;
+        }
     }
-    fd = openat(dirfd, name,
-                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    fd = open(found->path,
+              O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
-        count_refusal(look);
-    } else if (!fstat(fd, &s) && S_ISREG(s.st_mode)) {
-        see_file(look, fd, &s);
-    } else {
+        count_refusal(lj);
+        return NULL;
+    }
+    if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {
         close(fd);
+        return NULL;
     }
-}
-
-/* Opens 'name' in 'dirfd', before the remaining path 'rest'.  Returns false if
- * that fails. */
-static bool
-enter(struct look *look, int dirfd, const char *name, const char *rest)
-{
-    /* Passing through a directory needs no right to read it. */
-    int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0) {
-        count_refusal(look);
-        return false;
-    }
-    walk(look, fd, rest);
-    close(fd);
-    return true;
-}
-
-static void
-match(struct look *look, int dirfd, const char *pattern, const char *rest)
-{
-    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry;
-
-    if (!dir) {
-        if (fd >= 0) {
-            close(fd);
-        } else {
-            count_refusal(look);
-        }
-        return;
-    }
-    while (look->budget > 0 && (entry = readdir(dir))) {
-        const char *name = entry->d_name;
-
-        look->budget--;
-        if (!strcmp(name, ".") || !strcmp(name, "..")
-            || fnmatch(pattern, name, FNM_PERIOD)) {
-            continue;
-        }
-        if (rest) {
-            enter(look, dirfd, name, rest);
-        } else {
-            take_file(look, dirfd, name);
-        }
-    }
-    closedir(dir);
-}
-
-/* Walks the directory 'dirfd'; 'rest' is the part of the path below it. */
-static void
-walk(struct look *look, int dirfd, const char *rest)
-{
-    char name[NAME_MAX + 1];
-    size_t n;
-
-    rest += strspn(rest, "/");
-    n = strcspn(rest, "/");
-    if (!n || n > NAME_MAX) {
-        return;
-    }
-    memcpy(name, rest, n);
-    name[n] = '\0';
-    rest = rest[n] ? rest + n + 1 : NULL;
-    if (strpbrk(name, "*?[")) {
-        watch_dir(look->log, dirfd, !rest);
-        match(look, dirfd, name, rest);
-    } else if (!rest) {
-        watch_dir(look->log, dirfd, true);
-        take_file(look, dirfd, name);
-    } else if (!enter(look, dirfd, name, rest)) {
-        watch_dir(look->log, dirfd, false);
-    }
+    return open_file(fd, &s, lj->spec);
 }
 
 static void
 look_for_files(struct log_job *lj, long long now)
 {
-    struct look look = { .log = lj, .budget = MAX_ENTRIES };
-    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct log_file *files[LOG_MAX_FILES];
+    size_t n = 0, n_files = 0;
+    struct found *found;
+    glob_t paths = { .gl_pathc = 0 };
 
-    lj->look = false;
     lj->next_look = now + LOOK_MS;
-    lj->safety = now + LOG_SAFETY_MS;
+    lj->next_read = now;
     lj->n_refused = 0;
-    begin_watches(lj);
-    if (root >= 0) {
-        walk(&look, root, lj->path);
-        close(root);
+    /* A path that names nothing is looked at too, for why that is so. */
+    glob(lj->path, GLOB_NOSORT | GLOB_NOCHECK, NULL, &paths);
+    found = xcalloc(paths.gl_pathc, sizeof *found);
+    for (size_t i = 0; i < paths.gl_pathc; i++) {
+        n += find_file(lj, paths.gl_pathv[i], &found[n]);
+    }
+    qsort(found, n, sizeof *found, compare_doubles);
+    while (n > 0 && n_files < LOG_MAX_FILES) {
+        struct log_file *f = take_file(lj, &found[--n]);
+
+        if (f) {
+            files[LOG_MAX_FILES - ++n_files] = f;
+        }
     }
     for (size_t i = 0; i < lj->n_files; i++) {
         close_file(lj->files[i]);
     }
-    lj->n_files = look.n;
-    memcpy(lj->files, look.files, sizeof lj->files);
-    lj->read = true;
+    lj->n_files = n_files;
+    memcpy(lj->files, &files[LOG_MAX_FILES - n_files],
+           n_files * sizeof *files);
+    free(found);
+    globfree(&paths);
 }
 
 /* Reads from each file.  Returns false if an expression has reached a
@@ -407,13 +239,11 @@ read_files(struct log_job *lj, long long now, log_progress_func *report,
     struct progress progress;
     bool good = true;
 
-    lj->read = false;
     lj->next_read = now + READ_MS;
     for (size_t i = 0; i < lj->n_files && good; i++) {
         struct log_file *f = lj->files[i];
 
         if (read_file(f)) {
-            lj->read = true;
             lj->next_read = now + MORE_MS;
         }
         if (log_decoder_take(f->decoder, &progress)) {
@@ -427,22 +257,19 @@ read_files(struct log_job *lj, long long now, log_progress_func *report,
 long long
 log_job_next(const struct log_job *lj)
 {
-    long long next = lj->look ? lj->next_look : lj->safety;
-
-    return lj->read ? MIN(next, lj->next_read) : next;
+    return MIN(lj->next_look, lj->next_read);
 }
 
 const char *
 log_job_run(struct log_job *lj, long long now, log_progress_func *report,
             void *aux)
 {
-    drain_watches(lj, now);
-    if ((lj->look && now >= lj->next_look) || now >= lj->safety) {
+    if (now >= lj->next_look) {
         look_for_files(lj, now);
     }
-    return !lj->read || now < lj->next_read
-           || read_files(lj, now, report, aux) ? NULL
-           : "an expression took more steps or memory for a line than allowed";
+    return now < lj->next_read || read_files(lj, now, report, aux)
+               ? NULL
+               : "an expression took more steps or memory for a line than allowed";
 }
 
 /* Writes what an operator should know about the files to 'r'. */
@@ -456,12 +283,6 @@ write_words(const struct log_job *lj, struct tail_report *r)
     } else if (r->refused && !r->n_files) {
         snprintf(r->words, sizeof r->words, "the job may not read %.100s",
                  lj->path);
-    } else if (lj->watch_error) {
-        snprintf(r->words, sizeof r->words,
-                 "cannot watch directories of "
-                 "%.100s (%s), looking at them each %d s",
-                 lj->path, ovs_strerror(lj->watch_error),
-                 LOG_SAFETY_MS / 1000);
     }
 }
 

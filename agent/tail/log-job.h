@@ -6,13 +6,10 @@
 /* Log files of one job.
  *
  * A specification names files by a path with wildcards, so files appear and
- * disappear.  Directories are scanned when the kernel (inotify) reports a
- * change in them, and files are read when it reports a write.  Of more than
- * LOG_MAX_FILES files the latest are read.
- *
- * Watches can fail (the kernel limits their number per user), and some file
- * systems report nothing: therefore everything is also checked every
- * LOG_SAFETY_MS.
+ * disappear.  Once a second the files are looked for, and of more than
+ * LOG_MAX_FILES the latest are read, whenever they have grown.  The kernel is
+ * not asked to report changes: it cannot for a file that another host writes,
+ * and a directory to watch need not be there yet.
  *
  * Files may have any length, so reading begins a bounded distance before the
  * end, each call reads a bounded number of bytes, and a reader that lags by
@@ -23,7 +20,7 @@
  *    log_job_init(&log, "asha/t0", &spec);
  *    for (;;) {
  *        ended = log_job_run(&log, now, report, aux);
- *        ...wait for log.watch_fd and until log_job_next(&log)...
+ *        ...wait until log_job_next(&log)...
  *    }
  *
  * The specification must outlive the object.  Main thread only.  'report' is
@@ -40,9 +37,9 @@ struct log_file;
 struct tail_report;
 
 #define LOG_MAX_FILES 8
-#define LOG_TAIL (256 * 1024)   /* Reading of a file begins so many bytes
-                                 * before its end. */
-#define LOG_SAFETY_MS 10000
+#define LOG_TAIL                                           \
+    (256 * 1024) /* Reading of a file begins so many bytes \
+                  * before its end. */
 
 typedef void log_progress_func(const struct progress *, void *aux);
 
@@ -55,26 +52,16 @@ struct log_job {
     struct log_file *files[LOG_MAX_FILES]; /* By time of modification,
                                             * the latest last. */
 
-    int watch_fd;    /* inotify descriptor, -1 before the first
-                      * scan, or if it could not be opened. */
-    int watch_error; /* Of the first watch that failed in the last
-                      * scan, 0 if none did. */
-    size_t n_watches;
-    long long next_drain;       /* Earliest time of the next read of events,
-                                 * ms. */
-    bool look, read;            /* Directories may have changed; files may
-                                 * have grown. */
-    long long next_look, next_read;     /* Earliest times of the next scan
-                                         * and read, ms. */
-    long long safety;           /* Time of the next scan in any case, ms. */
-    size_t n_refused;           /* Files and directories in the last scan
-                                 * that this process may not read. */
+    long long next_look, next_read; /* Times of the next scan and read,
+                                     * ms. */
+    size_t n_refused;               /* Paths in the last scan that this process
+                                     * may not read. */
 };
 
 void log_job_init(struct log_job *, const char *job, const struct log_spec *);
 void log_job_uninit(struct log_job *);
 
-/* Returns the time at which log_job_run() must be called without an event. */
+/* Returns the time at which log_job_run() must be called. */
 long long log_job_next(const struct log_job *);
 
 /* Returns NULL, or why the log can no longer be read; then this must not be

@@ -115,21 +115,17 @@ beat(struct tail *t)
     }
 }
 
-/* Waits until 'until', or until a directory has changed unless 'pause'.  Exits
- * if the agent has. */
+/* Waits until 'until'.  Exits if the agent has. */
 static void
-wait_until(struct tail *t, long long until, bool pause)
+wait_until(struct tail *t, long long until)
 {
-    struct pollfd fds[] = {
-        { .fd = TAIL_CONTROL, .events = POLLIN },
-        { .fd = pause ? -1 : t->log.watch_fd, .events = POLLIN },
-    };
+    struct pollfd pfd = { .fd = TAIL_CONTROL, .events = POLLIN };
     long long now;
 
-    while ((now = clock_monotonic_ms()) < until && !fds[1].revents) {
+    while ((now = clock_monotonic_ms()) < until) {
         beat(t);
-        poll(fds, ARRAY_SIZE(fds), MIN(until, t->next_report) - now);
-        if (fds[0].revents) {
+        poll(&pfd, 1, MIN(until, t->next_report) - now);
+        if (pfd.revents) {
             exit(EXIT_SUCCESS);
         }
     }
@@ -142,7 +138,7 @@ run(struct tail *t)
         long long began = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         const char *words =
             log_job_run(&t->log, clock_monotonic_ms(), on_progress, t);
-        long long pause, pause_until, next;
+        long long now, next, pause;
 
         send_progress(t);
         if (words) {
@@ -151,12 +147,10 @@ run(struct tail *t)
         beat(t);
         pause = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began) * PAUSE_SHARE
                 / 1000000;
-        pause_until = MAX(clock_monotonic_ms() + pause, t->log.next_drain);
-        wait_until(t, pause_until, true);
+        now = clock_monotonic_ms();
         next = log_job_next(&t->log);
-        wait_until(
-            t, t->pending ? MIN(next, clock_monotonic_ms() + RETRY_MS) : next,
-            false);
+        next = t->pending ? MIN(next, now + RETRY_MS) : next;
+        wait_until(t, MAX(next, now + pause));
     }
 }
 
