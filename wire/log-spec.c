@@ -22,31 +22,20 @@ const char *const log_format_names[] = { "json-lines", "csv",    "regex",
 /* Members of a specification that are keys. */
 static const struct {
     const char *name;
-    size_t offset;
     unsigned int idle;          /* Bits of the formats that do not have it. */
-} keys[] = {
-    { "iteration", offsetof(struct log_spec, iteration),
-      1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
-    { "metric", offsetof(struct log_spec, metric), 1u << LOG_MLFLOW },
-    { "stage", offsetof(struct log_spec, stage),
-      1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
-    { "name", offsetof(struct log_spec, name), 0 },
+} keys[LOG_N_KEYS] = {
+    [LOG_ITERATION] = { "iteration", 1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
+    [LOG_METRIC] = { "metric", 1u << LOG_MLFLOW },
+    [LOG_STAGE] = { "stage", 1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
+    [LOG_NAME] = { "name", 0 },
 };
-
-#define N_KEYS (sizeof keys / sizeof *keys)
-
-static char **
-key_of(struct log_spec *s, size_t i)
-{
-    return (char **) ((char *) s + keys[i].offset);
-}
 
 void
 log_spec_uninit(struct log_spec *s)
 {
     free(s->path);
-    for (size_t i = 0; i < N_KEYS; i++) {
-        free(*key_of(s, i));
+    for (size_t i = 0; i < LOG_N_KEYS; i++) {
+        free(s->keys[i]);
     }
 }
 
@@ -70,7 +59,7 @@ static const char *
 find_end(const char *text)
 {
     for (const char *p = text; (p = strchr(p, ',')); p++) {
-        for (size_t i = 0; i < N_KEYS; i++) {
+        for (size_t i = 0; i < LOG_N_KEYS; i++) {
             size_t n = strlen(keys[i].name);
 
             if (!strncmp(p + 1, keys[i].name, n) && p[n + 1] == '=') {
@@ -170,35 +159,39 @@ derive_name(const char *text)
 static void
 complete(struct log_spec *s)
 {
-    if (!s->iteration && (s->format == LOG_JSON_LINES
-                          || s->format == LOG_CSV)) {
-        s->iteration = duplicate("iteration");
+    char **iteration = &s->keys[LOG_ITERATION], **name = &s->keys[LOG_NAME];
+    const char *metric = s->keys[LOG_METRIC];
+
+    if (!*iteration && (s->format == LOG_JSON_LINES || s->format == LOG_CSV)) {
+        *iteration = duplicate("iteration");
     }
-    if (!s->name && s->metric) {
-        s->name = derive_name(s->metric);
-    } else if (!s->name && s->format == LOG_MLFLOW) {
+    if (!*name && metric) {
+        *name = derive_name(metric);
+    } else if (!*name && s->format == LOG_MLFLOW) {
         const char *slash = strrchr(s->path, '/');
 
-        s->name = derive_name(slash ? slash + 1 : "");
+        *name = derive_name(slash ? slash + 1 : "");
     }
 }
 
 /* Checks member 'i'.  Returns NULL or what is wrong with it. */
 static char *
-check_member(struct log_spec *s, size_t i)
+check_member(const struct log_spec *s, enum log_key i)
 {
-    const char *value = *key_of(s, i);
+    const char *value = s->keys[i];
 
     if (!value) {
-        return s->format == LOG_REGEX && !strcmp(keys[i].name, "iteration")
-            ? message("missing, format \"regex\" needs it") : NULL;
+        return s->format == LOG_REGEX && i == LOG_ITERATION
+                   ? message("missing, format \"regex\" needs it")
+                   : NULL;
     }
     if (keys[i].idle & 1u << s->format) {
         return message("not allowed with format \"%s\"",
                        log_format_names[s->format]);
     }
-    return !strcmp(keys[i].name, "name") ? check_name(value)
-           : s->format == LOG_REGEX ? check_regex(value) : check_key(value);
+    return i == LOG_NAME            ? check_name(value)
+           : s->format == LOG_REGEX ? check_regex(value)
+                                    : check_key(value);
 }
 
 /* Format of the command line. */
@@ -224,10 +217,10 @@ split_keys(const char *text, struct log_spec *s)
         const char *value = strchr(text, '=') + 1;
         const char *end = find_end(value);
 
-        for (size_t i = 0; i < N_KEYS; i++) {
+        for (size_t i = 0; i < LOG_N_KEYS; i++) {
             if (!strncmp(text + 1, keys[i].name, value - text - 2)) {
-                free(*key_of(s, i));
-                *key_of(s, i) = must(strndup(value, end - value));
+                free(s->keys[i]);
+                s->keys[i] = must(strndup(value, end - value));
             }
         }
         text = end;
@@ -254,7 +247,7 @@ log_spec_parse(const char *name, const char *text, struct log_spec *ret)
     split_keys(end, &s);
     member = "path";
     error = check_path(s.path);
-    for (size_t i = 0; i < N_KEYS && !error; i++) {
+    for (size_t i = 0; i < LOG_N_KEYS && !error; i++) {
         member = keys[i].name;
         error = check_member(&s, i);
     }
@@ -306,14 +299,14 @@ read_rule(const struct json_check *jc, const struct json_at *at,
     rule->job = read_glob(match, "job");
     s->format = json_enum(at, "format", log_format_names);
     s->path = json_string(at, "path");
-    for (size_t i = 0; i < N_KEYS; i++) {
-        *key_of(s, i) = json_string_or(at, keys[i].name, NULL);
+    for (size_t i = 0; i < LOG_N_KEYS; i++) {
+        s->keys[i] = json_string_or(at, keys[i].name, NULL);
     }
     if (json_n_errors(jc) > n_errors) {
         return;
     }
     fail(at, "path", check_path(s->path));
-    for (size_t i = 0; i < N_KEYS; i++) {
+    for (size_t i = 0; i < LOG_N_KEYS; i++) {
         fail(at, keys[i].name, check_member(s, i));
     }
     complete(s);
@@ -376,8 +369,8 @@ log_spec_to_text(const struct log_spec *s)
     FILE *stream = must(open_memstream(&text, &size));
 
     fprintf(stream, "%s:%s", log_format_names[s->format], s->path);
-    for (size_t i = 0; i < N_KEYS; i++) {
-        const char *value = *key_of((struct log_spec *) s, i);
+    for (size_t i = 0; i < LOG_N_KEYS; i++) {
+        const char *value = s->keys[i];
 
         if (value) {
             fprintf(stream, ",%s=%s", keys[i].name, value);

@@ -44,14 +44,20 @@ enum log_format {
 };
 extern const char *const log_format_names[];    /* Null-terminated. */
 
+enum log_key {
+    LOG_ITERATION,            /* NULL for tfevents and mlflow. */
+    LOG_METRIC,               /* NULL if there is no metric. */
+    LOG_STAGE,                /* NULL if the log has no rungs. */
+    LOG_N_NUMBERS,            /* The keys before it name numbers. */
+    LOG_NAME = LOG_N_NUMBERS, /* Name of the metric, a valid name; NULL if
+                               * there is no metric. */
+    LOG_N_KEYS,
+};
+
 struct log_spec {
     enum log_format format;
     char *path;
-    char *iteration;            /* NULL for tfevents and mlflow. */
-    char *metric;               /* NULL if there is no metric. */
-    char *stage;                /* NULL if the log has no rungs. */
-    char *name;                 /* Name of the metric, a valid name; NULL if
-                                 * there is no metric. */
+    char *keys[LOG_N_KEYS];
 };
 
 /* Specification for the jobs with matching names. */

@@ -26,8 +26,9 @@ static void
 forget(struct log_decoder *d)
 {
     d->last = (struct progress) { .iteration = -1, .stage = -1 };
-    if (d->spec->name) {
-        ovs_strlcpy(d->last.metric, d->spec->name, sizeof d->last.metric);
+    if (d->spec->keys[LOG_NAME]) {
+        ovs_strlcpy(d->last.metric, d->spec->keys[LOG_NAME],
+                    sizeof d->last.metric);
     }
     d->told = d->exhausted = false;
 }
@@ -102,35 +103,19 @@ is_count(double value)
 }
 
 bool
-log_report_iteration(struct log_decoder *d, double value)
+log_report(struct log_decoder *d, enum log_key key, double value)
 {
-    if (!is_count(value)) {
+    if (key == LOG_METRIC ? !isfinite(value) : !is_count(value)) {
         return false;
     }
-    d->last.iteration = value;
-    d->told = true;
-    return true;
-}
-
-bool
-log_report_stage(struct log_decoder *d, double value)
-{
-    if (!is_count(value)) {
-        return false;
+    if (key == LOG_METRIC) {
+        d->last.value = value;
+        d->last.has_value = true;
+    } else if (key == LOG_STAGE) {
+        d->last.stage = value;
+    } else {
+        d->last.iteration = value;
     }
-    d->last.stage = value;
-    d->told = d->last.iteration >= 0;
-    return true;
-}
-
-bool
-log_report_value(struct log_decoder *d, double value)
-{
-    if (!isfinite(value)) {
-        return false;
-    }
-    d->last.value = value;
-    d->last.has_value = true;
     d->told = d->last.iteration >= 0;
     return true;
 }

@@ -89,7 +89,7 @@ bool log_decoder_take(struct log_decoder *, struct progress *);
  *
  * A format of lines has 'line', and 'head' if it needs the first line of the
  * file; another format has 'feed' and 'restart'.  A format reports values by
- * the functions below. */
+ * log_report(). */
 
 struct log_format_class {
     size_t size; /* Of the format's struct, which begins with
@@ -118,10 +118,7 @@ extern const struct log_format_class log_mlflow;
  * quotation mark. */
 bool log_number(const char *text, double *valuep);
 
-/* Report a value.  Each function ignores an invalid value and returns
- * false. */
-bool log_report_iteration(struct log_decoder *, double);
-bool log_report_stage(struct log_decoder *, double);
-bool log_report_value(struct log_decoder *, double);
+/* Reports a number.  Ignores an invalid one and returns false. */
+bool log_report(struct log_decoder *, enum log_key, double);
 
 #endif /* agent/tail/log-decoder.h */

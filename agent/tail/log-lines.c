@@ -37,19 +37,14 @@ get_number(const cJSON *top, const char *key, double *valuep)
 static bool
 json_line(struct log_decoder *d, char *line)
 {
-    const struct log_spec *s = d->spec;
     cJSON *top = cJSON_Parse(line);
     bool good = cJSON_IsObject(top);
     double value;
 
-    if (get_number(top, s->iteration, &value)) {
-        good = log_report_iteration(d, value);
-    }
-    if (good && get_number(top, s->stage, &value)) {
-        log_report_stage(d, value);
-    }
-    if (good && get_number(top, s->metric, &value)) {
-        log_report_value(d, value);
+    for (enum log_key key = 0; good && key < LOG_N_NUMBERS; key++) {
+        if (get_number(top, d->spec->keys[key], &value)) {
+            good = log_report(d, key, value) || key != LOG_ITERATION;
+        }
     }
     cJSON_Delete(top);
     return good;
@@ -63,7 +58,7 @@ const struct log_format_class log_json_lines = {
 
 struct csv {
     struct log_decoder up;
-    int iteration, metric, stage;       /* Columns, -1 if missing. */
+    int columns[LOG_N_NUMBERS]; /* Of the keys, -1 if missing. */
 };
 
 static struct csv *
@@ -77,7 +72,7 @@ csv_init(struct log_decoder *d)
 {
     struct csv *csv = csv_cast(d);
 
-    csv->iteration = csv->metric = csv->stage = -1;
+    memset(csv->columns, -1, sizeof csv->columns);
 }
 
 /* Terminates the field at '*linep', without its quotation marks, and moves
@@ -105,14 +100,6 @@ csv_field(char **linep)
     return field;
 }
 
-static void
-find_column(int *columnp, int column, const char *key, const char *field)
-{
-    if (key && !strcmp(key, field)) {
-        *columnp = column;
-    }
-}
-
 static bool
 csv_head(struct log_decoder *d, char *line)
 {
@@ -122,11 +109,13 @@ csv_head(struct log_decoder *d, char *line)
     for (int i = 0; line; i++) {
         const char *field = csv_field(&line);
 
-        find_column(&csv->iteration, i, d->spec->iteration, field);
-        find_column(&csv->metric, i, d->spec->metric, field);
-        find_column(&csv->stage, i, d->spec->stage, field);
+        for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
+            if (nullable_string_is_equal(d->spec->keys[key], field)) {
+                csv->columns[key] = i;
+            }
+        }
     }
-    return csv->iteration >= 0;
+    return csv->columns[LOG_ITERATION] >= 0;
 }
 
 /* Loggers leave fields empty that have no value in a line. */
@@ -134,24 +123,22 @@ static bool
 csv_line(struct log_decoder *d, char *line)
 {
     struct csv *csv = csv_cast(d);
-    double iteration = NAN, metric = NAN, stage = NAN;
+    double numbers[LOG_N_NUMBERS] = { NAN, NAN, NAN };
 
     for (int i = 0; line; i++) {
         const char *field = csv_field(&line);
 
-        if (i == csv->iteration) {
-            log_number(field, &iteration);
-        } else if (i == csv->metric) {
-            log_number(field, &metric);
-        } else if (i == csv->stage) {
-            log_number(field, &stage);
+        for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
+            if (i == csv->columns[key]) {
+                log_number(field, &numbers[key]);
+            }
         }
     }
-    if (csv->iteration < 0 || !log_report_iteration(d, iteration)) {
+    if (!log_report(d, LOG_ITERATION, numbers[LOG_ITERATION])) {
         return false;
     }
-    log_report_stage(d, stage);
-    log_report_value(d, metric);
+    log_report(d, LOG_STAGE, numbers[LOG_STAGE]);
+    log_report(d, LOG_METRIC, numbers[LOG_METRIC]);
     return true;
 }
 
@@ -165,8 +152,8 @@ const struct log_format_class log_csv = {
 struct regex {
     struct log_decoder up;
 
-    /* NULL if the specification does not have them. */
-    struct log_expression *iteration, *metric, *stage;
+    struct log_expression *keys[LOG_N_NUMBERS]; /* NULL if the specification
+                                                 * does not have it. */
 };
 
 static struct regex *
@@ -175,34 +162,26 @@ regex_cast(struct log_decoder *d)
     return CONTAINER_OF(d, struct regex, up);
 }
 
-/* The expression is valid: it was compiled when the specification was read. */
-static struct log_expression *
-compile(const char *text)
-{
-    struct log_expression *e = NULL;
-
-    ovs_assert(!text || !log_expression_compile(text, &e));
-    return e;
-}
-
+/* Expressions are valid: they were compiled when the specification was
+ * read. */
 static void
 regex_init(struct log_decoder *d)
 {
     struct regex *r = regex_cast(d);
 
-    r->iteration = compile(d->spec->iteration);
-    r->metric = compile(d->spec->metric);
-    r->stage = compile(d->spec->stage);
+    for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
+        const char *text = d->spec->keys[key];
+
+        ovs_assert(!text || !log_expression_compile(text, &r->keys[key]));
+    }
 }
 
 static void
 regex_uninit(struct log_decoder *d)
 {
-    struct regex *r = regex_cast(d);
-
-    log_expression_destroy(r->iteration);
-    log_expression_destroy(r->metric);
-    log_expression_destroy(r->stage);
+    for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
+        log_expression_destroy(regex_cast(d)->keys[key]);
+    }
 }
 
 static bool
@@ -242,14 +221,10 @@ regex_line(struct log_decoder *d, char *line)
     if (d->exhausted || strlen(line) > MAX_MATCH) {
         return false;
     }
-    if (find_number(d, r->iteration, line, &value)) {
-        log_report_iteration(d, value);
-    }
-    if (find_number(d, r->stage, line, &value)) {
-        log_report_stage(d, value);
-    }
-    if (find_number(d, r->metric, line, &value)) {
-        log_report_value(d, value);
+    for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
+        if (find_number(d, r->keys[key], line, &value)) {
+            log_report(d, key, value);
+        }
     }
     return true;
 }
@@ -271,11 +246,11 @@ mlflow_line(struct log_decoder *d, char *line)
     double value, step;
 
     if (!time || !step_text || !log_number(step_text, &step)
-        || !log_report_iteration(d, step)) {
+        || !log_report(d, LOG_ITERATION, step)) {
         return false;
     }
     if (log_number(value_text, &value)) {
-        log_report_value(d, value);
+        log_report(d, LOG_METRIC, value);
     }
     return true;
 }

@@ -250,7 +250,7 @@ static void
 read_event(struct log_decoder *d, const char *data, size_t size)
 {
     struct cursor c = { data, data + size };
-    const char *tag = d->spec->metric;
+    const char *tag = d->spec->keys[LOG_METRIC];
     double number = NAN;
     bool summary = false;
     uint64_t step = 0;
@@ -266,9 +266,9 @@ read_event(struct log_decoder *d, const char *data, size_t size)
     }
     d->counts.records++;
     d->counts.malformed += c.p != c.end;
-    if ((tag ? !isnan(number) : summary) && log_report_iteration(d, step)
+    if ((tag ? !isnan(number) : summary) && log_report(d, LOG_ITERATION, step)
         && tag) {
-        log_report_value(d, number);
+        log_report(d, LOG_METRIC, number);
     }
 }
 

@@ -23,8 +23,8 @@ check(const struct log_spec *s)
     struct log_spec copy;
 
     must(path[0] == '/');
-    must(!s->name || cgroup_name_is_valid(s->name));
-    must(s->iteration || s->format == LOG_TFEVENTS
+    must(!s->keys[LOG_NAME] || cgroup_name_is_valid(s->keys[LOG_NAME]));
+    must(s->keys[LOG_ITERATION] || s->format == LOG_TFEVENTS
          || s->format == LOG_MLFLOW);
     must(!log_spec_parse("text", text, &copy));
     again = log_spec_to_text(&copy);

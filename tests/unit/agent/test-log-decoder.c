@@ -82,7 +82,7 @@ csv_finds_columns_by_the_head(void **state OVS_UNUSED)
     static const char head[] = "epoch,\"val, \"\"acc\"\"\",step\n1,0.5,10\n";
 
     log_feed_open("csv:/x,iteration=step,metric=val, \"acc\"");
-    assert_string_equal(log_feed_spec.name, "val");
+    assert_string_equal(log_feed_spec.keys[LOG_NAME], "val");
     log_feed(head);
     log_feed_told(10, 0.5);
     /* A field that is empty has no value. */
@@ -202,8 +202,8 @@ paths_have_the_names_of_jobs(void **state OVS_UNUSED)
     assert_null(log_spec_parse("--log", "csv:/a,b/%c/100%%%j,stage=rung,"
                                "iteration=x=y,z", &log_feed_spec));
     assert_string_equal(log_feed_spec.path, "/a,b/%c/100%%%j");
-    assert_string_equal(log_feed_spec.stage, "rung");
-    assert_string_equal(log_feed_spec.iteration, "x=y,z");
+    assert_string_equal(log_feed_spec.keys[LOG_STAGE], "rung");
+    assert_string_equal(log_feed_spec.keys[LOG_ITERATION], "x=y,z");
     text = log_spec_to_text(&log_feed_spec);
     assert_string_equal(text, "csv:/a,b/%c/100%%%j,iteration=x=y,z,"
                         "stage=rung");
