@@ -215,8 +215,7 @@ static const struct tracker_class tracker_class = { .job_begin = on_job_begin,
 /* Stores progress that 'job' has reported or logged.  Its iterations are no
  * longer counted from its traffic. */
 static void
-store_progress(struct agent *a, struct job *job,
-               const struct progress *progress)
+store_progress(struct job *job, const struct progress *progress)
 {
     job->progress = *progress;
     if (!job->has_progress) {
@@ -225,19 +224,15 @@ store_progress(struct agent *a, struct job *job,
     }
 }
 
-/* Stores progress that the reader of the log of 'tail_job' has sent for 'job'.
- * It may report for its own job only, and reported progress has precedence. */
-static enum progress_verdict
-take_logged(struct agent *a, const char *tail_job, struct job *job,
-            const struct progress *progress)
+static void
+on_logged(const char *name, const struct progress *progress, void *a_)
 {
-    if (strcmp(tail_job, job->name)) {
-        return PROGRESS_REFUSED;
+    struct agent *a = a_;
+    struct job *job = registry_find(tracker_registry(a->tracker), name);
+
+    if (job && !job->reports_progress) {
+        store_progress(job, progress);
     }
-    if (!job->reports_progress) {
-        store_progress(a, job, progress);
-    }
-    return PROGRESS_TAKEN;
 }
 
 static enum progress_verdict
@@ -247,16 +242,11 @@ on_progress(const char *name, const struct progress *progress,
     struct agent *a = a_;
     const struct registry *registry = tracker_registry(a->tracker);
     struct job *job = registry_find(registry, name);
-    const char *tail_job;
 
     /* A new job may report before it was found. */
     job = job ? job : tracker_register(a->tracker, name);
     if (!job) {
         return PROGRESS_UNKNOWN;
-    }
-    tail_job = log_readers_job_of(a->logs, sender->pid);
-    if (tail_job && progress->iteration >= 0) {
-        return take_logged(a, tail_job, job, progress);
     }
     if (!progress_may_report(registry, a->cgroup_mount, sender, job)) {
         job->reports_refused++;
@@ -268,7 +258,7 @@ on_progress(const char *name, const struct progress *progress,
                                   htons(progress->control_port));
     }
     if (progress->iteration >= 0) {
-        store_progress(a, job, progress);
+        store_progress(job, progress);
         job->reports_progress = true;
     }
     return PROGRESS_TAKEN;
@@ -324,7 +314,7 @@ open_tracker(struct agent *a)
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
-    a->logs = log_readers_create(a->cgroup_root, a->progress);
+    a->logs = log_readers_create(a->cgroup_root, on_logged, a);
     free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &tracker_class, a);
 }

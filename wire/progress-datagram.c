@@ -14,9 +14,6 @@
 #include "util.h"
 #include "wire/cgroup-path.h"
 
-/* Integers that a double holds exactly. */
-#define MAX_INTEGER 9007199254740992.0
-
 /* Returns true if the object is flat.  Deeper objects are never valid and are
  * not parsed. */
 static bool
@@ -67,7 +64,7 @@ read_integer(const cJSON *top, const char *member, bool required,
         return NULL;
     }
     if (!cJSON_IsNumber(at) || !(at->valuedouble >= 0)
-        || at->valuedouble > MAX_INTEGER
+        || at->valuedouble > PROGRESS_MAX_INTEGER
         || at->valuedouble != floor(at->valuedouble)) {
         return xasprintf("/%s: not an integer, 0 to 2^53 is allowed", member);
     }

@@ -21,6 +21,9 @@
 
 #define PROGRESS_MAX_BYTES 4096
 #define PROGRESS_NAME_SIZE 64   /* "COJOB/JOB" and a null byte. */
+#define PROGRESS_MAX_INTEGER                       \
+    (INT64_C(1) << 53) /* A double holds all up to \
+                        * it exactly. */
 
 struct progress {
     int64_t iteration;          /* Completed iterations since the beginning

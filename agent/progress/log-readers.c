@@ -14,7 +14,6 @@
 #include "agent/identify/environ.h"
 #include "agent/identify/job-process.h"
 #include "agent/identify/process.h"
-#include "agent/progress/socket.h"
 #include "agent/progress/tail-process.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
@@ -74,7 +73,8 @@ struct reader {
 
 struct log_readers {
     const char *cgroup_root;
-    const struct progress_socket *progress;
+    log_readers_func *tell;
+    void *aux;
     const struct registry *registry; /* Of the current run. */
     int program;                /* Descriptor of stagecoach-tail, -1 if it
                                  * could not be opened. */
@@ -86,8 +86,7 @@ struct log_readers {
 };
 
 struct log_readers *
-log_readers_create(const char *cgroup_root,
-                   const struct progress_socket *progress)
+log_readers_create(const char *cgroup_root, log_readers_func *tell, void *aux)
 {
     struct log_readers *lr = xzalloc(sizeof *lr);
     int error = tail_program_open(&lr->program);
@@ -97,7 +96,8 @@ log_readers_create(const char *cgroup_root,
                   "(%s)", ovs_strerror(error));
     }
     lr->cgroup_root = cgroup_root;
-    lr->progress = progress;
+    lr->tell = tell;
+    lr->aux = aux;
     hmap_init(&lr->readers);
     ovs_list_init(&lr->old);
     return lr;
@@ -267,19 +267,6 @@ log_readers_load(struct log_readers *lr, const char *file)
     return NULL;
 }
 
-const char *
-log_readers_job_of(const struct log_readers *lr, pid_t pid)
-{
-    const struct reader *r;
-
-    HMAP_FOR_EACH (r, node, &lr->readers) {
-        if (r->tail && r->tail->pid == pid) {
-            return r->job;
-        }
-    }
-    return NULL;
-}
-
 /* Processes of the job. */
 
 /* Returns the log specification in the environment of process 'pid', or
@@ -406,7 +393,7 @@ start_tail(struct log_readers *lr, struct reader *r,
     struct tail_start start = {
         .uid = p->uid, .gid = p->gid, .n_groups = p->n_groups,
     };
-    int progress, error;
+    int error;
 
     if (count_tails(lr, p->uid) >= LOG_MAX_TAILS) {
         fail(r, now, xasprintf("user %u has %d readers of logs, at most %d "
@@ -419,13 +406,7 @@ start_tail(struct log_readers *lr, struct reader *r,
     }
     ovs_strlcpy(start.job, r->job, sizeof start.job);
     ovs_strlcpy(start.spec, r->spec, sizeof start.spec);
-    progress = progress_socket_connect(lr->progress);
-    error = progress < 0 ? -progress
-            : tail_process_start(lr->program, &start, p->pidfd, progress, now,
-                                 &r->tail);
-    if (progress >= 0) {
-        close(progress);
-    }
+    error = tail_process_start(lr->program, &start, p->pidfd, now, &r->tail);
     if (error) {
         fail(r, now, xasprintf("cannot start "TAIL_PROGRAM" (%s)",
                                ovs_strerror(error)));
@@ -488,12 +469,16 @@ handle_end(struct reader *r, long long now)
 }
 
 static void
-run_tail(struct reader *r, long long now)
+run_tail(struct log_readers *lr, struct reader *r, long long now)
 {
     struct tail_process *t = r->tail;
     bool running = tail_process_run(t, now);
+    struct progress progress;
 
     r->report = t->report;
+    if (t->last_rx == now && tail_process_progress(t, &progress)) {
+        lr->tell(r->job, &progress, lr->aux);
+    }
     if (!running) {
         handle_end(r, now);
     } else if (t->late) {
@@ -538,7 +523,7 @@ log_readers_run(struct log_readers *lr, const struct registry *registry)
     run_old(lr, now);
     HMAP_FOR_EACH (r, node, &lr->readers) {
         if (r->tail) {
-            run_tail(r, now);
+            run_tail(lr, r, now);
         }
         if (now >= next_lookup(r) && n_lookups < MAX_LOOKUPS_A_RUN) {
             n_lookups++;

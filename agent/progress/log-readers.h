@@ -14,15 +14,15 @@
  * Files, file systems and expressions are the tenant's.  The agent is root and
  * must not stall, so it never opens such a file nor compiles such an
  * expression: it starts a stagecoach-tail (agent/tail) for each job with a
- * log, which has the rights and the files of a process of the job, and sends
- * its progress to the progress socket.  This module finds the process
+ * log, which has the rights and the files of a process of the job, and reports
+ * its progress.  This module finds the process
  * (identify/job-process.h), and supervises the tail (tail-process.h): it kills
  * a late one and starts another after a time that doubles with each failure.
  * A tail that refuses its specification is not started again, until the rules
  * change.  A user has at most LOG_MAX_TAILS tails, those that do not end
  * included.
  *
- *    lr = log_readers_create(root, progress);
+ *    lr = log_readers_create(root, on_logged, aux);
  *    error = log_readers_load(lr, file);
  *    log_readers_job_begin(lr, "asha/t0");
  *    for (;;) {
@@ -33,20 +33,21 @@
  *
  * Main thread only. */
 
-#include <stddef.h>
-#include <sys/types.h>
-
 struct json;
 struct log_readers;
-struct progress_socket;
+struct progress;
 struct registry;
 
 #define LOG_MAX_TAILS 64        /* Of a user. */
 
-/* 'cgroup_root' is the absolute path of the tree of jobs, or NULL; tails send
- * progress to the socket.  Both must outlive the object. */
+/* Called by log_readers_run() with what 'job' has logged. */
+typedef void log_readers_func(const char *job, const struct progress *,
+                              void *aux);
+
+/* 'cgroup_root' is the absolute path of the tree of jobs, which must outlive
+ * the object, or NULL. */
 struct log_readers *log_readers_create(const char *cgroup_root,
-                                       const struct progress_socket *);
+                                       log_readers_func *, void *aux);
 void log_readers_destroy(struct log_readers *);
 
 /* Loads the rules in 'file', in place of the previous ones.  Returns NULL, or
@@ -55,11 +56,6 @@ char *log_readers_load(struct log_readers *, const char *file);
 
 void log_readers_job_begin(struct log_readers *, const char *job);
 void log_readers_job_end(struct log_readers *, const char *job);
-
-/* Returns the job whose log process 'pid' reads, NULL if it is no tail.  An id
- * is a tail's until log_readers_run() finds its end: the kernel does not reuse
- * it before. */
-const char *log_readers_job_of(const struct log_readers *, pid_t pid);
 
 void log_readers_run(struct log_readers *, const struct registry *);
 void log_readers_wait(struct log_readers *);

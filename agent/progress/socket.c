@@ -83,12 +83,6 @@ progress_socket_close(struct progress_socket *ps)
     }
 }
 
-int
-progress_socket_connect(const struct progress_socket *ps)
-{
-    return make_unix_socket(SOCK_DGRAM, true, NULL, ps->path);
-}
-
 /* Logs, once a minute at most, that a datagram of 'sender' was refused. */
 static void
 log_refusal(const char *name, const struct ucred *sender)

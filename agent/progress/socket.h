@@ -49,10 +49,6 @@ int progress_socket_open(const char *path, progress_func *, void *aux,
                          struct progress_socket **);
 void progress_socket_close(struct progress_socket *);
 
-/* Returns a datagram socket connected to this one, or a negative errno
- * value. */
-int progress_socket_connect(const struct progress_socket *);
-
 void progress_socket_run(struct progress_socket *);
 void progress_socket_wait(struct progress_socket *);
 

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "base/directory.h"
 #include "openvswitch/poll-loop.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 /* Descriptors of a tail are first moved above those that it gets. */
 #define FIRST_FD 16
@@ -40,14 +42,14 @@ tail_program_open(int *fdp)
 /* Executes 'program' with its descriptors.  Returns 0 or a positive errno
  * value. */
 static int
-spawn(int program, const char *job, int control, int progress, int process,
-      pid_t *pidp)
+spawn(int program, const char *job, int control, int process, pid_t *pidp)
 {
     char *argv[] = { (char *) TAIL_PROGRAM, (char *) job, NULL };
     char *envp[] = { NULL };
     const int fds[][2] = {
-        { control, TAIL_CONTROL }, { progress, TAIL_PROGRESS },
-        { process, TAIL_PROCESS }, { program, TAIL_SELF },
+        { control, TAIL_CONTROL },
+        { process, TAIL_PROCESS },
+        { program, TAIL_SELF },
     };
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -76,18 +78,18 @@ spawn(int program, const char *job, int control, int progress, int process,
 
 /* Like spawn(), for descriptors with any numbers. */
 static int
-spawn_moved(const int from[4], const char *job, pid_t *pidp)
+spawn_moved(const int from[3], const char *job, pid_t *pidp)
 {
-    int fds[4], error = 0;
+    int fds[3], error = 0;
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         fds[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FIRST_FD);
         error = fds[i] < 0 && !error ? errno : error;
     }
     if (!error) {
-        error = spawn(fds[0], job, fds[1], fds[2], fds[3], pidp);
+        error = spawn(fds[0], job, fds[1], fds[2], pidp);
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
         }
@@ -97,7 +99,7 @@ spawn_moved(const int from[4], const char *job, pid_t *pidp)
 
 int
 tail_process_start(int program, const struct tail_start *start, int process,
-                   int progress, long long now, struct tail_process **tp)
+                   long long now, struct tail_process **tp)
 {
     struct tail_process *t;
     int pair[2], error;
@@ -111,7 +113,7 @@ tail_process_start(int program, const struct tail_start *start, int process,
     /* Sent before the tail exists, so that it never waits. */
     error = send(pair[0], start, sizeof *start, MSG_NOSIGNAL) < 0 ? errno : 0;
     if (!error) {
-        const int fds[] = { program, pair[1], progress, process };
+        const int fds[] = { program, pair[1], process };
 
         error = spawn_moved(fds, start->job, &pid);
     }
@@ -125,6 +127,7 @@ tail_process_start(int program, const struct tail_start *start, int process,
     t->uid = start->uid;
     t->control = pair[0];
     t->started = t->last_rx = now;
+    t->report.iteration = -1;
     t->pidfd = syscall(SYS_pidfd_open, pid, 0);
     if (t->pidfd < 0) {
         error = errno;
@@ -192,6 +195,21 @@ receive_reports(struct tail_process *t, long long now)
             t->control = -1;
         }
     }
+}
+
+bool
+tail_process_progress(const struct tail_process *t, struct progress *p)
+{
+    const struct tail_report *r = &t->report;
+
+    *p = (struct progress){ .iteration = r->iteration,
+                            .stage = r->stage,
+                            .value = r->value,
+                            .has_value = isfinite(r->value) };
+    ovs_strlcpy(p->metric, r->metric, sizeof p->metric);
+    return r->iteration >= 0 && r->iteration <= PROGRESS_MAX_INTEGER
+           && r->stage >= -1 && r->stage <= PROGRESS_MAX_INTEGER
+           && (!p->metric[0] || cgroup_name_is_valid(p->metric));
 }
 
 static bool

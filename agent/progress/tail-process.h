@@ -13,7 +13,7 @@
  * reports its end.
  *
  *    error = tail_program_open(&program);        // Once, at the start.
- *    error = tail_process_start(program, &start, pidfd, progress_fd, now, &t);
+ *    error = tail_process_start(program, &start, pidfd, now, &t);
  *    for (;;) {
  *        if (!tail_process_run(t, now)) {
  *            ...it has ended, t->end says how...
@@ -45,7 +45,7 @@ struct tail_process {
     bool stopping;              /* SIGKILL was sent. */
     bool late;                  /* It was sent because of TAIL_LATE_MS. */
     struct tail_report report;  /* The last one, 'words' printable and
-                                 * terminated.  Zeros before the first. */
+                                 * terminated. */
     char end[64];               /* How it ended. */
 };
 
@@ -54,11 +54,10 @@ struct tail_process {
  * errno value. */
 int tail_program_open(int *fdp);
 
-/* Starts a tail with the rights of 'start'.  'pidfd' and 'progress' become
- * TAIL_PROCESS and TAIL_PROGRESS; the caller still owns them.  Returns 0 or a
- * positive errno value. */
+/* Starts a tail with the rights of 'start'.  'pidfd' becomes TAIL_PROCESS; the
+ * caller still owns it.  Returns 0 or a positive errno value. */
 int tail_process_start(int program, const struct tail_start *start, int pidfd,
-                       int progress, long long now, struct tail_process **);
+                       long long now, struct tail_process **);
 
 /* Kills a tail that has not ended, without waiting for its end. */
 void tail_process_stop(struct tail_process *);
@@ -66,6 +65,10 @@ void tail_process_stop(struct tail_process *);
 /* Frees 't' after its end.  A tail that has not ended is killed, and the
  * kernel keeps its exit status until this process exits. */
 void tail_process_destroy(struct tail_process *);
+
+/* Stores the progress of the last report.  Returns false if that has none, or
+ * none that is valid. */
+bool tail_process_progress(const struct tail_process *, struct progress *);
 
 /* Receives reports, kills a late tail, and returns false once it has ended. */
 bool tail_process_run(struct tail_process *, long long now);

@@ -11,9 +11,6 @@
 
 #include "util.h"
 
-/* Integers that a double holds exactly. */
-#define MAX_INTEGER 9007199254740992.0
-
 static const struct log_format_class *const classes[] = {
     [LOG_JSON_LINES] = &log_json_lines,
     [LOG_CSV] = &log_csv,
@@ -99,7 +96,8 @@ log_number(const char *text, double *valuep)
 static bool
 is_count(double value)
 {
-    return value >= 0 && value <= MAX_INTEGER && value == floor(value);
+    return value >= 0 && value <= PROGRESS_MAX_INTEGER
+           && value == floor(value);
 }
 
 bool

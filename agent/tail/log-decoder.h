@@ -5,7 +5,7 @@
 
 /* Decodes the bytes of a log into progress.
  *
- * Five formats have one result, the content of a progress datagram, and one
+ * Five formats have one result, as of a progress datagram, and one
  * interface, so that reading files is independent of formats and each format
  * can be tested and fuzzed without files.
  *

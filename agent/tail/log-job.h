@@ -69,7 +69,7 @@ long long log_job_next(const struct log_job *);
 const char *log_job_run(struct log_job *, long long now, log_progress_func *,
                         void *aux);
 
-/* Adds the state of the files to the report, which is all zeros. */
+/* Adds the state of the files to the report, in which that is zero. */
 void log_job_report(const struct log_job *, struct tail_report *);
 
 #endif /* agent/tail/log-job.h */

@@ -3,17 +3,16 @@
 /* stagecoach-tail: reads the log of one job and reports its progress.
  *
  * The agent starts it; see tail-protocol.h.  It takes the rights of the job
- * before it looks at anything of the tenant, sends each progress to the
- * progress socket as the job itself could, and exits with the agent.  It uses
- * at most a tenth of a core: after each round it pauses nine times as long as
- * the round has computed. */
+ * before it looks at anything of the tenant, reports each progress, and exits
+ * with the agent.  It uses at most a tenth of a core: after each round it
+ * pauses nine times as long as the round has computed. */
 
 #include <config.h>
 
 #include <errno.h>
 #include <grp.h>
-#include <inttypes.h>
 #include <linux/capability.h>
+#include <math.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,35 +31,41 @@
 #include "util.h"
 
 #define PAUSE_SHARE 9
-#define RETRY_MS 50             /* Time until a datagram for which there was
-                                 * no space is sent again. */
+#define RETRY_MS                                     \
+    50 /* Time until a report for which there was no \
+        * space is sent again. */
 
 struct tail {
     struct log_job log;
-    struct progress progress;   /* Last one. */
-    bool pending;               /* 'progress' has not been sent. */
+    struct progress progress; /* Last one, 'iteration' is -1 without. */
     long long next_report;
 };
 
-static void
-report(enum tail_state state, const struct log_job *log, const char *words)
+/* Returns false if the agent has no space for the report. */
+static bool
+report(const struct tail *t, enum tail_state state, const char *words)
 {
-    struct tail_report r = { .state = state };
+    const struct progress *p = &t->progress;
+    struct tail_report r = { .state = state,
+                             .iteration = p->iteration,
+                             .stage = p->stage,
+                             .value = p->has_value ? p->value : NAN };
 
-    if (log) {
-        log_job_report(log, &r);
+    if (p->has_value) {
+        ovs_strlcpy(r.metric, p->metric, sizeof r.metric);
     }
+    log_job_report(&t->log, &r);
     if (words) {
         ovs_strlcpy(r.words, words, sizeof r.words);
     }
-    send(TAIL_CONTROL, &r, sizeof r, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return send(TAIL_CONTROL, &r, sizeof r, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 static void OVS_NO_RETURN
-leave(enum tail_state state, const struct log_job *log, const char *words)
+leave(const struct tail *t, enum tail_state state, const char *words)
 {
-    report(state, log, words);
-    exit(state == TAIL_READING ? EXIT_SUCCESS : EXIT_FAILURE);
+    report(t, state, words);
+    exit(EXIT_FAILURE);
 }
 
 static void
@@ -69,38 +74,7 @@ on_progress(const struct progress *progress, void *t_)
     struct tail *t = t_;
 
     t->progress = *progress;
-    t->pending = true;
-}
-
-/* Sends the last progress, which stays pending if the agent's queue is full.
- */
-static void
-send_progress(struct tail *t)
-{
-    const struct progress *p = &t->progress;
-    char text[PROGRESS_MAX_BYTES];
-    size_t n_cojob = strcspn(t->log.job, "/");
-    int n;
-
-    if (!t->pending) {
-        return;
-    }
-    n = snprintf(text, sizeof text,
-                 "{\"cojob\":\"%.*s\",\"job\":\"%s\",\"iteration\":%"PRId64,
-                 (int) n_cojob, t->log.job, t->log.job + n_cojob + 1,
-                 p->iteration);
-    if (p->stage >= 0) {
-        n += snprintf(text + n, sizeof text - n, ",\"stage\":%"PRId64,
-                      p->stage);
-    }
-    if (p->has_value) {
-        n += snprintf(text + n, sizeof text - n,
-                      ",\"metric\":\"%s\",\"value\":%.17g", p->metric,
-                      p->value);
-    }
-    n += snprintf(text + n, sizeof text - n, "}");
-    t->pending = send(TAIL_PROGRESS, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0
-                 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR);
+    t->next_report = 0;
 }
 
 /* Sends a report if one is due. */
@@ -110,8 +84,8 @@ beat(struct tail *t)
     long long now = clock_monotonic_ms();
 
     if (now >= t->next_report) {
-        report(TAIL_READING, &t->log, NULL);
-        t->next_report = now + TAIL_REPORT_MS;
+        t->next_report =
+            now + (report(t, TAIL_READING, NULL) ? TAIL_REPORT_MS : RETRY_MS);
     }
 }
 
@@ -140,16 +114,14 @@ run(struct tail *t)
             log_job_run(&t->log, clock_monotonic_ms(), on_progress, t);
         long long now, next, pause;
 
-        send_progress(t);
         if (words) {
-            leave(TAIL_REFUSED, &t->log, words);
+            leave(t, TAIL_REFUSED, words);
         }
         beat(t);
         pause = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began) * PAUSE_SHARE
                 / 1000000;
         now = clock_monotonic_ms();
         next = log_job_next(&t->log);
-        next = t->pending ? MIN(next, now + RETRY_MS) : next;
         wait_until(t, MAX(next, now + pause));
     }
 }
@@ -318,7 +290,7 @@ int
 main(int argc OVS_UNUSED, char *argv[])
 {
     struct tail_start start;
-    struct tail t = { .pending = false };
+    struct tail t = { .progress = { .iteration = -1, .stage = -1 } };
     struct log_spec spec;
     const char *failed;
     char *error;
@@ -329,11 +301,11 @@ main(int argc OVS_UNUSED, char *argv[])
     receive_start(&start);
     failed = enter(&start);
     if (failed) {
-        leave(TAIL_FAILED, NULL, failed);
+        leave(&t, TAIL_FAILED, failed);
     }
     error = log_spec_parse("specification", start.spec, &spec);
     if (error) {
-        leave(TAIL_REFUSED, NULL, error);
+        leave(&t, TAIL_REFUSED, error);
     }
     log_job_init(&t.log, start.job, &spec);
     run(&t);

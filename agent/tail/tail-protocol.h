@@ -9,8 +9,8 @@
  * descriptors:
  *
  *    TAIL_CONTROL   SOCK_SEQPACKET pair: the agent sends one struct
- *                   tail_start, the tail one struct tail_report a second
- *    TAIL_PROGRESS  datagram socket, connected to progress.sock
+ *                   tail_start, the tail a struct tail_report with each
+ *                   progress, and once a second
  *    TAIL_PROCESS   pidfd of a process of the job
  *    TAIL_SELF      its own program, which it closes
  *
@@ -18,16 +18,16 @@
  * the program that it found beside itself when it started.
  *
  * The agent does not rely on a report: its text is cut at the first byte that
- * is not printable, and its numbers are only shown. */
+ * is not printable, its progress must be valid, and the other numbers are only
+ * shown. */
 
 #include <stdint.h>
 
 #include "wire/progress-datagram.h"
 
 #define TAIL_CONTROL 3
-#define TAIL_PROGRESS 4
-#define TAIL_PROCESS 5
-#define TAIL_SELF 6
+#define TAIL_PROCESS 4
+#define TAIL_SELF 5
 
 #define TAIL_PROGRAM "stagecoach-tail"
 #define TAIL_MAX_GROUPS 64
@@ -60,6 +60,13 @@ struct tail_report {
     uint32_t refused;           /* Files that the job may not read. */
     uint64_t records, malformed;        /* Of all files. */
     uint64_t skipped_bytes;
+
+    /* Last progress, as in struct progress. */
+    int64_t iteration; /* -1 before the first one. */
+    int64_t stage;
+    double value;    /* NAN if unknown. */
+    char metric[32]; /* Empty if 'value' is unknown. */
+
     char words[256];            /* What an operator should know, one line;
                                  * empty if there is nothing. */
 };
