@@ -131,7 +131,7 @@ static const struct actuator_events events = { .traffic = on_traffic,
                                                .bursts = on_bursts,
                                                .bins = on_bins };
 
-/* Events of the tracker. */
+/* Events of the registry. */
 
 /* Gives 'job' the priority of the order, or the default if its processes are
  * not those of its owner. */
@@ -203,12 +203,13 @@ on_job_slot(const char *name, void *a_)
     return actuator_slot(a->actuator, name);
 }
 
-static const struct tracker_class tracker_class = { .job_begin = on_job_begin,
-                                                    .job_end = on_job_end,
-                                                    .job_changed =
-                                                        on_job_changed,
-                                                    .job_owner = on_job_owner,
-                                                    .job_slot = on_job_slot };
+static const struct registry_class registry_class = {
+    .begin = on_job_begin,
+    .end = on_job_end,
+    .changed = on_job_changed,
+    .owner = on_job_owner,
+    .slot = on_job_slot,
+};
 
 /* Progress of jobs. */
 
@@ -316,7 +317,7 @@ open_tracker(struct agent *a)
     }
     a->logs = log_readers_create(a->cgroup_root, on_logged, a);
     free(agent_load_readers(a));
-    a->tracker = tracker_create(&config, &tracker_class, a);
+    a->tracker = tracker_create(&config, &registry_class, a);
 }
 
 static void

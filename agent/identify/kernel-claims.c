@@ -36,8 +36,6 @@ struct installed {
 struct kernel_claims {
     struct identity *identity;
     const struct registry *registry;
-    kernel_claims_slot_func *slot_of;
-    void *aux;
     struct hmap installed; /* Contains struct installed. */
     size_t n_ended;
     bool touched;
@@ -51,6 +49,12 @@ map_of(enum claim_kind kind)
     return kind == CLAIMS_PROCESS  ? IDENTITY_PROCESSES
            : kind == CLAIMS_CGROUP ? IDENTITY_CGROUPS
                                    : IDENTITY_NAMESPACES;
+}
+
+static uint16_t
+slot_of(const struct kernel_claims *kc, const char *job)
+{
+    return kc->registry->class.slot(job, kc->registry->aux);
 }
 
 static uint32_t
@@ -84,15 +88,12 @@ forget(struct kernel_claims *kc, struct installed *i)
 
 struct kernel_claims *
 kernel_claims_create(struct identity *identity,
-                     const struct registry *registry,
-                     kernel_claims_slot_func *slot_of, void *aux)
+                     const struct registry *registry)
 {
     struct kernel_claims *kc = xzalloc(sizeof *kc);
 
     kc->identity = identity;
     kc->registry = registry;
-    kc->slot_of = slot_of;
-    kc->aux = aux;
     hmap_init(&kc->installed);
     kc->touched = true;
     return kc;
@@ -144,7 +145,7 @@ see(struct kernel_claims *kc, const struct claim *claim)
 {
     const char *job = claim->job->name;
     struct identity_claim new = { .born = claim->born * TICK_NS,
-                                  .slot = kc->slot_of(job, kc->aux),
+                                  .slot = slot_of(kc, job),
                                   .source = claim->source };
     struct installed *i = find(kc, &claim->what);
 
@@ -169,7 +170,7 @@ lose(struct kernel_claims *kc, struct installed *i)
     struct process process;
 
     if (i->what.kind == CLAIMS_PROCESS && kc->n_ended < MAX_ENDED
-        && kc->slot_of(i->job, kc->aux) == i->claim.slot
+        && slot_of(kc, i->job) == i->claim.slot
         && (i->claim.ended || !process_read(i->what.id, &process))) {
         if (!i->claim.ended) {
             i->claim.ended = clock_ns(CLOCK_BOOTTIME);

@@ -15,13 +15,11 @@
  * processes may have inherited its sockets.  Its id, used again, means nothing
  * to sockets that are younger than its end.
  *
- *    kc = kernel_claims_create(identity, registry, slot_of, aux);
+ *    kc = kernel_claims_create(identity, registry);
  *    kernel_claims_touch(kc);        // The registry or a slot has changed.
  *    kernel_claims_run(kc, now);
  *
  * Refers to its arguments, which must outlive it.  Main thread only. */
-
-#include <stdint.h>
 
 struct identity;
 struct registry;
@@ -29,13 +27,8 @@ struct kernel_claims;
 
 #define KERNEL_CLAIMS_GAP_MS 10
 
-/* Returns the slot of the job of this name, 0 if it has none. */
-typedef uint16_t kernel_claims_slot_func(const char *name, void *aux);
-
 struct kernel_claims *kernel_claims_create(struct identity *,
-                                           const struct registry *,
-                                           kernel_claims_slot_func *,
-                                           void *aux);
+                                           const struct registry *);
 
 /* The claims stay in the kernel. */
 void kernel_claims_destroy(struct kernel_claims *);

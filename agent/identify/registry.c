@@ -84,8 +84,8 @@ registry_remove(struct registry *r, struct job *job)
 static void
 end_job(struct registry *r, struct job *job)
 {
-    if (r->end) {
-        r->end(job, r->aux);
+    if (r->class.end) {
+        r->class.end(job, r->aux);
     }
     registry_remove(r, job);
 }
@@ -152,8 +152,8 @@ registry_may_begin(const struct registry *r, const char *name, uid_t uid,
 {
     uid_t owner;
 
-    return host_root || !r->owner || !r->owner(name, &owner, r->aux)
-           || uid == owner;
+    return host_root || !r->class.owner
+           || !r->class.owner(name, &owner, r->aux) || uid == owner;
 }
 
 /* Drops the claims of 'job' by environment and ports of other users. */
@@ -196,8 +196,8 @@ registry_set_uid(struct registry *r, struct job *job,
     job->uid_source = source;
     if (changes) {
         drop_squatters(r, job);
-        if (r->changed) {
-            r->changed(job, r->aux);
+        if (r->class.changed) {
+            r->class.changed(job, r->aux);
         }
     }
 }
@@ -223,8 +223,8 @@ register_job(struct registry *r, struct job *job, bool registered,
         job->has_uid = false;   /* The user of its first process. */
         drop_squatters(r, job);
     }
-    if (!registered && r->changed) {
-        r->changed(job, r->aux);
+    if (!registered && r->class.changed) {
+        r->class.changed(job, r->aux);
     }
 }
 
@@ -312,8 +312,8 @@ add_job(struct registry *r, const char *name, enum claim_source source,
     job->uid = uid ? *uid : 0;
     job->uid_source = source;
     hmap_insert(&r->jobs, &job->node, hash_string(name, 0));
-    if (r->begin) {
-        r->begin(job, r->aux);
+    if (r->class.begin) {
+        r->class.begin(job, r->aux);
     }
     return job;
 }

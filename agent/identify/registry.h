@@ -111,20 +111,25 @@ struct job {
     struct progress progress;   /* Last progress. */
 };
 
-typedef void registry_job_func(struct job *, void *aux);
+/* What the registry calls, with its 'aux'; each function may be NULL. */
+struct registry_class {
+    void (*begin)(struct job *, void *aux); /* For each new job. */
+    void (*end)(struct job *, void *aux);   /* Before it is removed. */
 
-/* Stores the user that owns the job, by the controller.  Returns false if that
- * is unknown. */
-typedef bool registry_owner_func(const char *name, uid_t *, void *aux);
+    /* The user or the registration of the job has changed. */
+    void (*changed)(struct job *, void *aux);
+
+    /* Stores the user that owns the job, by the controller.  Returns false if
+     * that is unknown. */
+    bool (*owner)(const char *name, uid_t *, void *aux);
+
+    /* Returns the slot of the job called 'name', 0 if it has none.  Called by
+     * kernel-claims.c, and not NULL there. */
+    uint16_t (*slot)(const char *name, void *aux);
+};
 
 struct registry {
-    registry_job_func *begin;   /* Called with 'aux' for each new job; may
-                                 * be NULL. */
-    registry_job_func *end;     /* Called with 'aux' for a job before it is
-                                 * removed; may be NULL. */
-    registry_job_func *changed; /* Called with 'aux' for a job whose user or
-                                 * registration has changed; may be NULL. */
-    registry_owner_func *owner; /* May be NULL. */
+    struct registry_class class;
     void *aux;
     size_t n_process_claims;    /* Registered ones of processes. */
     struct hmap jobs;           /* Contains struct job. */

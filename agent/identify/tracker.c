@@ -204,12 +204,11 @@ set_ports(struct tracker *t)
 /* Opens what answers the kernel, and asks about all processes: their sockets
  * the kernel did not see being made. */
 static void
-open_kernel(struct tracker *t, kernel_claims_slot_func *slot_of, void *aux)
+open_kernel(struct tracker *t)
 {
     struct process self;
 
-    t->claims =
-        kernel_claims_create(t->config.identity, &t->registry, slot_of, aux);
+    t->claims = kernel_claims_create(t->config.identity, &t->registry);
     t->questions = questions_create(&t->registry);
     t->began = process_read(getpid(), &self) ? self.born : 0;
     set_ports(t);
@@ -302,23 +301,20 @@ run_kernel(struct tracker *t)
 
 struct tracker *
 tracker_create(const struct tracker_config *config,
-               const struct tracker_class *class, void *aux)
+               const struct registry_class *class, void *aux)
 {
     struct tracker *t = xzalloc(sizeof *t);
 
     t->config = *config;
     registry_init(&t->registry);
-    t->registry.begin = class->job_begin;
-    t->registry.end = class->job_end;
-    t->registry.changed = class->job_changed;
-    t->registry.owner = class->job_owner;
+    t->registry.class = *class;
     t->registry.aux = aux;
     t->last_scan = LLONG_MIN / 2;
 
     /* The first run finds running jobs. */
     t->now = time_msec();
     t->next_tick = t->now + TICK_MS;
-    open_kernel(t, class->job_slot, aux);
+    open_kernel(t);
     scan_all_cgroups(t);
     return t;
 }

@@ -18,7 +18,7 @@
  *        poll_block();
  *    }
  *
- * The functions of the class are called from tracker_create() and
+ * The functions of the registry's class are called from tracker_create() and
  * tracker_run(), for differences only.
  *
  * The tracker owns the registry.  Other modules read it, and write the members
@@ -35,27 +35,11 @@ struct job;
 struct json;
 struct port_rule;
 struct registry;
+struct registry_class;
 struct tracker;
 
 /* A job is removed after this time without a process, in ms. */
 #define TRACKER_EMPTY_MS 5000
-
-struct tracker_class {
-    void (*job_begin)(struct job *, void *aux);
-
-    /* Called before 'job' is removed. */
-    void (*job_end)(struct job *, void *aux);
-
-    /* Stores the user that owns the job called 'name'.  Returns false if that
-     * is unknown.  May be NULL. */
-    bool (*job_owner)(const char *name, uid_t *, void *aux);
-
-    /* The user or the registration of the job has changed. */
-    void (*job_changed)(struct job *, void *aux);       /* May be NULL. */
-
-    /* Returns the slot of the job called 'name', 0 if it has none. */
-    uint16_t (*job_slot)(const char *name, void *aux);
-};
 
 /* What it refers to must outlive the tracker. */
 struct tracker_config {
@@ -69,7 +53,7 @@ struct tracker_config {
 };
 
 struct tracker *tracker_create(const struct tracker_config *,
-                               const struct tracker_class *, void *aux);
+                               const struct registry_class *, void *aux);
 void tracker_destroy(struct tracker *);
 
 void tracker_run(struct tracker *);

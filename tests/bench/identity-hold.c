@@ -155,11 +155,12 @@ update(struct identity *id, int n)
     struct actuator *actuator =
         kernel_actuator_create(id, &config, &events, NULL);
     struct registry registry;
-    struct kernel_claims *claims =
-        kernel_claims_create(id, &registry, slot_of, actuator);
+    struct kernel_claims *claims = kernel_claims_create(id, &registry);
     long long began;
 
     registry_init(&registry);
+    registry.class.slot = slot_of;
+    registry.aux = actuator;
     registry_begin(&registry);
     for (int i = 0; i < n; i++) {
         char *name = xasprintf("bench/j%d", i);

@@ -44,7 +44,7 @@ look(struct registry *r)
 {
     int n_gone = 0;
 
-    r->end = ignore_job;
+    r->class.end = ignore_job;
     r->aux = &n_gone;
     registry_begin(r);
     registry_end(r);
@@ -290,7 +290,7 @@ owner_ends_squatting(void **state OVS_UNUSED)
 
     /* Nobody else takes a name that has an owner. */
     assert_true(registry_may_begin(&r, "asha/t1", BOB, false));
-    r.owner = ann_owns;
+    r.class.owner = ann_owns;
     assert_false(registry_may_begin(&r, "asha/t1", BOB, false));
     assert_false(registry_may_begin(&r, "asha/t1", 0, false));
     assert_true(registry_may_begin(&r, "asha/t1", ANN, false));
@@ -328,7 +328,7 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
     static int n_gone;
     int n = 0;
 
-    r.end = ignore_job;
+    r.class.end = ignore_job;
     r.aux = &n_gone;
     for (uid_t uid = 1; hmap_count(&r.jobs) < REGISTRY_MAX_JOBS; uid++) {
         for (int i = 0; i < REGISTRY_MAX_UID_JOBS; i++) {

@@ -162,7 +162,7 @@ static void
 look(const char *root, struct registry *r, char *gone)
 {
     gone[0] = '\0';
-    r->end = count_gone;
+    r->class.end = count_gone;
     r->aux = gone;
     registry_begin(r);
     assert_int_equal(cgroup_scan(root, see, r), 0);

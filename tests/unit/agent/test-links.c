@@ -15,6 +15,7 @@
 #include "agent/actuate/shim.h"
 #include "agent/agent.h"
 #include "agent/identify/bpf/identity.h"
+#include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
 #include "openvswitch/json.h"
@@ -66,10 +67,10 @@ static struct json *
 ask(void)
 {
     static const struct actuator_events no_events;
-    static const struct tracker_class tracker_class = {
-        .job_begin = ignore_job,
-        .job_end = ignore_job,
-        .job_slot = no_slot,
+    static const struct registry_class class = {
+        .begin = ignore_job,
+        .end = ignore_job,
+        .slot = no_slot,
     };
     const struct tracker_config tracker_config = {
         .identity = identity_open_blind(),
@@ -79,7 +80,7 @@ ask(void)
         .config = &config,
         .wanted.all.min_share = SHIM_MIN_SHARE_DEFAULT,
         .wanted.jobs = SHASH_INITIALIZER(&agent.wanted.jobs),
-        .tracker = tracker_create(&tracker_config, &tracker_class, NULL),
+        .tracker = tracker_create(&tracker_config, &class, NULL),
         .actuator = shim_actuator_create("no-shim", NULL, &no_events, NULL),
     };
     struct json *json = links_compose(&agent, "asha/t0");
