@@ -151,7 +151,7 @@ on_job_begin(struct job *job, void *a_)
 
     VLOG_INFO("%s: job is on this host", job->name);
     set_job(a, job);
-    log_readers_job_begin(a->logs, job->name);
+    log_readers_job_begin(a->logs, job);
 }
 
 static bool
@@ -187,7 +187,7 @@ on_job_end(struct job *job, void *a_)
     struct agent *a = a_;
 
     VLOG_INFO("%s: job has left this host", job->name);
-    log_readers_job_end(a->logs, job->name);
+    log_readers_job_end(a->logs, job);
     send_telemetry(a);          /* With the last counters of the job. */
     identity_clear_control_ports(a->identity,
                                  actuator_slot(a->actuator, job->name));
@@ -226,12 +226,9 @@ store_progress(struct job *job, const struct progress *progress)
 }
 
 static void
-on_logged(const char *name, const struct progress *progress, void *a_)
+on_logged(struct job *job, const struct progress *progress)
 {
-    struct agent *a = a_;
-    struct job *job = registry_find(tracker_registry(a->tracker), name);
-
-    if (job && !job->reports_progress) {
+    if (!job->reports_progress) {
         store_progress(job, progress);
     }
 }
@@ -315,7 +312,7 @@ open_tracker(struct agent *a)
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
-    a->logs = log_readers_create(a->cgroup_root, on_logged, a);
+    a->logs = log_readers_create(a->cgroup_root, on_logged);
     free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &registry_class, a);
 }

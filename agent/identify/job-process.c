@@ -68,14 +68,14 @@ add_cgroups(struct pids *p, const char *path, int depth)
 }
 
 size_t
-job_pids(const struct registry *r, const char *root, const char *job,
+job_pids(const struct registry *r, const char *root, const struct job *job,
          pid_t **pidsp)
 {
     struct pids p = { .left = MAX_DIRS };
     const struct claim *claim;
 
     if (root) {
-        char *path = xasprintf("%s/%s", root, job);
+        char *path = xasprintf("%s/%s", root, job->name);
 
         add_cgroups(&p, path, 0);
         free(path);
@@ -83,7 +83,7 @@ job_pids(const struct registry *r, const char *root, const char *job,
     HMAP_FOR_EACH (claim, node, &r->claims) {
         pid_t pid = claim->what.id;
 
-        if (strcmp(claim->job->name, job)) {
+        if (claim->job != job) {
             continue;
         }
         if (claim->what.kind == CLAIMS_PROCESS) {

@@ -16,7 +16,7 @@
  * has a set-user-ID bit, for example) is refused: the user who started it
  * chose its environment and its working directory, but not its user.
  *
- *    n = job_pids(registry, root, "asha/t0", &pids);
+ *    n = job_pids(registry, root, job, &pids);
  *    if (job_process_open(pids[0], &p)) {
  *        ...p.pid is still one of job_pids(), job_process_is_alive(&p)...
  *        job_process_close(&p);
@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct job;
 struct registry;
 
 #define JOB_PROCESS_MAX_GROUPS 64
@@ -46,7 +47,7 @@ struct job_process {
  * claimed for it, in those below, and those that are claimed themselves.
  * Processes in claimed network namespaces are not among them.  'root' is the
  * absolute path of the tree of jobs, or NULL. */
-size_t job_pids(const struct registry *, const char *root, const char *job,
+size_t job_pids(const struct registry *, const char *root, const struct job *,
                 pid_t **pidsp);
 
 /* Returns false if there is no such process or it is refused. */

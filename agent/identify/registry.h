@@ -49,6 +49,7 @@
 #include "wire/shim-protocol.h"
 
 struct iterations;
+struct log_reader;
 struct pairs_remote;
 struct waiting;
 
@@ -104,6 +105,7 @@ struct job {
      * behind a shim.  Written and freed by agent.c. */
     struct waiting *waiting;
 
+    struct log_reader *log;     /* Written and freed by log-readers.c. */
     uint64_t reports_refused;   /* Progress reports of processes that may not
                                  * report for it.  Written by agent.c. */
     bool has_progress;          /* True after the first progress. */

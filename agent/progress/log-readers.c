@@ -14,9 +14,8 @@
 #include "agent/identify/environ.h"
 #include "agent/identify/job-process.h"
 #include "agent/identify/process.h"
+#include "agent/identify/registry.h"
 #include "agent/progress/tail-process.h"
-#include "hash.h"
-#include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
@@ -51,10 +50,9 @@ static const int lookup_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 #define RULE_LOOKUP 2
 #define ROOT_LOOKUP 4
 
-struct reader {
-    struct hmap_node node;      /* In struct log_readers's 'readers', by
-                                 * 'job'. */
-    char *job;                  /* "COJOB/JOB". */
+struct log_reader {
+    struct ovs_list node; /* In struct log_readers's 'readers'. */
+    struct job *job;
     long long began;            /* time_msec() of its discovery. */
     size_t n_lookups;           /* Number of reads of its processes. */
 
@@ -74,19 +72,18 @@ struct reader {
 struct log_readers {
     const char *cgroup_root;
     log_readers_func *tell;
-    void *aux;
     const struct registry *registry; /* Of the current run. */
     int program;                /* Descriptor of stagecoach-tail, -1 if it
                                  * could not be opened. */
     struct log_rules *rules;    /* NULL without a file of rules. */
-    struct hmap readers;        /* Contains struct reader. */
+    struct ovs_list readers;    /* Contains struct log_reader. */
     struct ovs_list old;        /* Contains tails of jobs that have ended, or
                                  * whose specification has changed, until
                                  * their end. */
 };
 
 struct log_readers *
-log_readers_create(const char *cgroup_root, log_readers_func *tell, void *aux)
+log_readers_create(const char *cgroup_root, log_readers_func *tell)
 {
     struct log_readers *lr = xzalloc(sizeof *lr);
     int error = tail_program_open(&lr->program);
@@ -97,34 +94,20 @@ log_readers_create(const char *cgroup_root, log_readers_func *tell, void *aux)
     }
     lr->cgroup_root = cgroup_root;
     lr->tell = tell;
-    lr->aux = aux;
-    hmap_init(&lr->readers);
+    ovs_list_init(&lr->readers);
     ovs_list_init(&lr->old);
     return lr;
-}
-
-static struct reader *
-find_reader(const struct log_readers *lr, const char *job)
-{
-    struct reader *r;
-
-    HMAP_FOR_EACH_WITH_HASH (r, node, hash_string(job, 0), &lr->readers) {
-        if (!strcmp(r->job, job)) {
-            return r;
-        }
-    }
-    return NULL;
 }
 
 /* Stores 'reason', of which the reader takes ownership, and logs it if it is
  * new. */
 static void
-set_reason(struct reader *r, char *reason)
+set_reason(struct log_reader *r, char *reason)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 10);
 
     if (reason && (!r->reason || strcmp(r->reason, reason))) {
-        VLOG_WARN_RL(&rl, "%s: log: %s", r->job, reason);
+        VLOG_WARN_RL(&rl, "%s: log: %s", r->job->name, reason);
     }
     free(r->reason);
     r->reason = reason;
@@ -132,7 +115,7 @@ set_reason(struct reader *r, char *reason)
 
 /* Ends the reading of the job's log. */
 static void
-stop_tail(struct log_readers *lr, struct reader *r)
+stop_tail(struct log_readers *lr, struct log_reader *r)
 {
     if (r->tail) {
         tail_process_stop(r->tail);
@@ -143,7 +126,8 @@ stop_tail(struct log_readers *lr, struct reader *r)
 
 /* Sets the specification, NULL for none. */
 static void
-set_spec(struct log_readers *lr, struct reader *r, const char *spec, bool own)
+set_spec(struct log_readers *lr, struct log_reader *r, const char *spec,
+         bool own)
 {
     if (spec && r->spec && !strcmp(spec, r->spec) && own == r->own) {
         return;
@@ -166,18 +150,19 @@ set_spec(struct log_readers *lr, struct reader *r, const char *spec, bool own)
 
 /* Applies the first matching rule to 'r', if any. */
 static void
-apply_rules(struct log_readers *lr, struct reader *r)
+apply_rules(struct log_readers *lr, struct log_reader *r)
 {
     size_t n = lr->rules ? lr->rules->n : 0;
-    size_t n_cojob = strcspn(r->job, "/");
-    char *cojob = xmemdup0(r->job, n_cojob);
+    const char *name = r->job->name;
+    size_t n_cojob = strcspn(name, "/");
+    char *cojob = xmemdup0(name, n_cojob);
     char *spec = NULL;
 
     for (size_t i = 0; i < n && !spec; i++) {
         const struct log_rule *rule = &lr->rules->rules[i];
 
         if (!fnmatch(rule->cojob, cojob, 0)
-            && !fnmatch(rule->job, r->job + n_cojob + 1, 0)) {
+            && !fnmatch(rule->job, name + n_cojob + 1, 0)) {
             spec = log_spec_to_text(&rule->spec);
         }
     }
@@ -187,37 +172,31 @@ apply_rules(struct log_readers *lr, struct reader *r)
 }
 
 void
-log_readers_job_begin(struct log_readers *lr, const char *job)
+log_readers_job_begin(struct log_readers *lr, struct job *job)
 {
-    if (!find_reader(lr, job)) {
-        struct reader *r = xzalloc(sizeof *r);
+    struct log_reader *r = job->log = xzalloc(sizeof *r);
 
-        r->job = xstrdup(job);
-        r->began = time_msec();
-        hmap_insert(&lr->readers, &r->node, hash_string(job, 0));
-        apply_rules(lr, r);
-    }
+    r->job = job;
+    r->began = time_msec();
+    ovs_list_push_back(&lr->readers, &r->node);
+    apply_rules(lr, r);
 }
 
 static void
-free_reader(struct log_readers *lr, struct reader *r)
+free_reader(struct log_readers *lr, struct log_reader *r)
 {
     stop_tail(lr, r);
-    hmap_remove(&lr->readers, &r->node);
     free(r->spec);
     free(r->reason);
-    free(r->job);
     free(r);
 }
 
 void
-log_readers_job_end(struct log_readers *lr, const char *job)
+log_readers_job_end(struct log_readers *lr, struct job *job)
 {
-    struct reader *r = find_reader(lr, job);
-
-    if (r) {
-        free_reader(lr, r);
-    }
+    ovs_list_remove(&job->log->node);
+    free_reader(lr, job->log);
+    job->log = NULL;
 }
 
 void
@@ -225,15 +204,15 @@ log_readers_destroy(struct log_readers *lr)
 {
     if (lr) {
         struct tail_process *old;
-        struct reader *r;
+        struct log_reader *r;
 
-        HMAP_FOR_EACH_SAFE (r, node, &lr->readers) {
+        LIST_FOR_EACH_POP(r, node, &lr->readers)
+        {
             free_reader(lr, r);
         }
         LIST_FOR_EACH_POP (old, node, &lr->old) {
             tail_process_destroy(old);
         }
-        hmap_destroy(&lr->readers);
         log_rules_destroy(lr->rules);
         if (lr->program >= 0) {
             close(lr->program);
@@ -246,7 +225,7 @@ char *
 log_readers_load(struct log_readers *lr, const char *file)
 {
     struct log_rules *rules;
-    struct reader *r;
+    struct log_reader *r;
     char *text;
     char *error = json_read_file(file, &text);
 
@@ -259,7 +238,7 @@ log_readers_load(struct log_readers *lr, const char *file)
     }
     log_rules_destroy(lr->rules);
     lr->rules = rules;
-    HMAP_FOR_EACH (r, node, &lr->readers) {
+    LIST_FOR_EACH (r, node, &lr->readers) {
         if (!r->own) {
             apply_rules(lr, r);
         }
@@ -288,7 +267,7 @@ read_spec(pid_t pid)
 /* Returns true if 'p', which was one of the job's processes before it was
  * opened, is still one. */
 static bool
-is_still(const struct log_readers *lr, const char *job,
+is_still(const struct log_readers *lr, const struct job *job,
          const struct job_process *p)
 {
     pid_t *pids;
@@ -305,7 +284,7 @@ is_still(const struct log_readers *lr, const char *job,
 /* Returns how good a process is to read the log with its rights, 0 if it must
  * not be used. */
 static int
-rate_process(const struct reader *r, const struct job_process *p,
+rate_process(const struct log_reader *r, const struct job_process *p,
              const char *spec)
 {
     return p->uid ? (spec ? 4 : 3)
@@ -316,7 +295,7 @@ rate_process(const struct reader *r, const struct job_process *p,
  * user that is not root, with a specification in its environment, which the
  * function stores in '*specp'.  Returns false if there is none. */
 static bool
-find_process(const struct log_readers *lr, const struct reader *r,
+find_process(const struct log_readers *lr, const struct log_reader *r,
              struct job_process *best, char **specp)
 {
     pid_t *pids;
@@ -355,14 +334,14 @@ find_process(const struct log_readers *lr, const struct reader *r,
 
 /* Returns true if a tail is to be started when that is possible. */
 static bool
-is_waiting(const struct reader *r)
+is_waiting(const struct log_reader *r)
 {
     return r->spec && !r->tail && !r->refused
            && (r->own || r->n_lookups > RULE_LOOKUP);
 }
 
 static void
-fail(struct reader *r, long long now, char *reason)
+fail(struct log_reader *r, long long now, char *reason)
 {
     r->next_start = now + r->backoff;
     r->backoff = MIN(2 * r->backoff, MAX_BACKOFF_MS);
@@ -374,10 +353,10 @@ static size_t
 count_tails(const struct log_readers *lr, uid_t uid)
 {
     const struct tail_process *old;
-    const struct reader *r;
+    const struct log_reader *r;
     size_t n = 0;
 
-    HMAP_FOR_EACH (r, node, &lr->readers) {
+    LIST_FOR_EACH (r, node, &lr->readers) {
         n += r->tail && r->tail->uid == uid;
     }
     LIST_FOR_EACH (old, node, &lr->old) {
@@ -387,7 +366,7 @@ count_tails(const struct log_readers *lr, uid_t uid)
 }
 
 static void
-start_tail(struct log_readers *lr, struct reader *r,
+start_tail(struct log_readers *lr, struct log_reader *r,
            const struct job_process *p, long long now)
 {
     struct tail_start start = {
@@ -401,10 +380,9 @@ start_tail(struct log_readers *lr, struct reader *r,
                                LOG_MAX_TAILS, LOG_MAX_TAILS));
         return;
     }
-    for (size_t i = 0; i < p->n_groups; i++) {
-        start.groups[i] = p->groups[i];
-    }
-    ovs_strlcpy(start.job, r->job, sizeof start.job);
+    BUILD_ASSERT(sizeof start.groups == sizeof p->groups);
+    memcpy(start.groups, p->groups, sizeof start.groups);
+    ovs_strlcpy(start.job, r->job->name, sizeof start.job);
     ovs_strlcpy(start.spec, r->spec, sizeof start.spec);
     error = tail_process_start(lr->program, &start, p->pidfd, now, &r->tail);
     if (error) {
@@ -417,7 +395,7 @@ start_tail(struct log_readers *lr, struct reader *r,
  * rules, because it was written for this job.  Starts a tail if there is none,
  * or in place of one with the rights of another user. */
 static void
-look_up(struct log_readers *lr, struct reader *r, long long now)
+look_up(struct log_readers *lr, struct log_reader *r, long long now)
 {
     struct job_process p;
     char *spec;
@@ -446,7 +424,7 @@ look_up(struct log_readers *lr, struct reader *r, long long now)
 
 /* Handles the end of the tail. */
 static void
-handle_end(struct reader *r, long long now)
+handle_end(struct log_reader *r, long long now)
 {
     struct tail_process *t = r->tail;
 
@@ -469,7 +447,7 @@ handle_end(struct reader *r, long long now)
 }
 
 static void
-run_tail(struct log_readers *lr, struct reader *r, long long now)
+run_tail(struct log_readers *lr, struct log_reader *r, long long now)
 {
     struct tail_process *t = r->tail;
     bool running = tail_process_run(t, now);
@@ -477,7 +455,7 @@ run_tail(struct log_readers *lr, struct reader *r, long long now)
 
     r->report = t->report;
     if (t->last_rx == now && tail_process_progress(t, &progress)) {
-        lr->tell(r->job, &progress, lr->aux);
+        lr->tell(r->job, &progress);
     }
     if (!running) {
         handle_end(r, now);
@@ -504,7 +482,7 @@ run_old(struct log_readers *lr, long long now)
 
 /* Returns the time of the next call of look_up(). */
 static long long
-next_lookup(const struct reader *r)
+next_lookup(const struct log_reader *r)
 {
     long long next = r->n_lookups < ARRAY_SIZE(lookup_ms)
                      ? r->began + lookup_ms[r->n_lookups] : LLONG_MAX;
@@ -517,11 +495,11 @@ log_readers_run(struct log_readers *lr, const struct registry *registry)
 {
     long long now = time_msec();
     int n_lookups = 0;
-    struct reader *r;
+    struct log_reader *r;
 
     lr->registry = registry;
     run_old(lr, now);
-    HMAP_FOR_EACH (r, node, &lr->readers) {
+    LIST_FOR_EACH (r, node, &lr->readers) {
         if (r->tail) {
             run_tail(lr, r, now);
         }
@@ -541,9 +519,9 @@ log_readers_wait(struct log_readers *lr)
 {
     long long next = LLONG_MAX;
     const struct tail_process *old;
-    const struct reader *r;
+    const struct log_reader *r;
 
-    HMAP_FOR_EACH (r, node, &lr->readers) {
+    LIST_FOR_EACH (r, node, &lr->readers) {
         next = MIN(next, next_lookup(r));
         if (r->tail) {
             tail_process_wait(r->tail);
@@ -558,7 +536,7 @@ log_readers_wait(struct log_readers *lr)
 }
 
 static const char *
-state_name(const struct reader *r)
+state_name(const struct log_reader *r)
 {
     return r->refused ? "refused"
            : !r->tail ? "waiting"
@@ -579,13 +557,13 @@ put_text(struct json *json, const char *name, const char *text, size_t n)
 }
 
 static struct json *
-reader_to_json(const struct reader *r)
+reader_to_json(const struct log_reader *r)
 {
     struct json *json = json_object_create();
     size_t n_format = strcspn(r->spec, ":");
     const char *path = r->spec + n_format + (r->spec[n_format] == ':');
 
-    json_object_put_string(json, "job", r->job);
+    json_object_put_string(json, "job", r->job->name);
     put_text(json, "format", r->spec, n_format);
     put_text(json, "path", path, log_spec_path_length(path));
     json_object_put_string(json, "from", r->own ? "environment" : "rules");
@@ -610,9 +588,9 @@ struct json *
 log_readers_to_json(const struct log_readers *lr)
 {
     struct json *array = json_array_create_empty();
-    const struct reader *r;
+    const struct log_reader *r;
 
-    HMAP_FOR_EACH (r, node, &lr->readers) {
+    LIST_FOR_EACH (r, node, &lr->readers) {
         if (r->spec) {
             json_array_add(array, reader_to_json(r));
         }

@@ -22,9 +22,9 @@
  * change.  A user has at most LOG_MAX_TAILS tails, those that do not end
  * included.
  *
- *    lr = log_readers_create(root, on_logged, aux);
+ *    lr = log_readers_create(root, on_logged);
  *    error = log_readers_load(lr, file);
- *    log_readers_job_begin(lr, "asha/t0");
+ *    log_readers_job_begin(lr, job);
  *    for (;;) {
  *        log_readers_run(lr, registry);
  *        log_readers_wait(lr);
@@ -33,6 +33,7 @@
  *
  * Main thread only. */
 
+struct job;
 struct json;
 struct log_readers;
 struct progress;
@@ -40,22 +41,21 @@ struct registry;
 
 #define LOG_MAX_TAILS 64        /* Of a user. */
 
-/* Called by log_readers_run() with what 'job' has logged. */
-typedef void log_readers_func(const char *job, const struct progress *,
-                              void *aux);
+/* Called by log_readers_run() with what the job has logged. */
+typedef void log_readers_func(struct job *, const struct progress *);
 
 /* 'cgroup_root' is the absolute path of the tree of jobs, which must outlive
  * the object, or NULL. */
 struct log_readers *log_readers_create(const char *cgroup_root,
-                                       log_readers_func *, void *aux);
+                                       log_readers_func *);
 void log_readers_destroy(struct log_readers *);
 
 /* Loads the rules in 'file', in place of the previous ones.  Returns NULL, or
  * a malloc()'d message; then nothing has changed. */
 char *log_readers_load(struct log_readers *, const char *file);
 
-void log_readers_job_begin(struct log_readers *, const char *job);
-void log_readers_job_end(struct log_readers *, const char *job);
+void log_readers_job_begin(struct log_readers *, struct job *);
+void log_readers_job_end(struct log_readers *, struct job *);
 
 void log_readers_run(struct log_readers *, const struct registry *);
 void log_readers_wait(struct log_readers *);

@@ -204,13 +204,7 @@ drop_capabilities(void)
 static int
 change_user(const struct tail_start *start)
 {
-    gid_t groups[TAIL_MAX_GROUPS];
-    size_t n = start->n_groups <= TAIL_MAX_GROUPS ? start->n_groups : 0;
-
-    for (size_t i = 0; i < n; i++) {
-        groups[i] = start->groups[i];
-    }
-    return setgroups(n, groups)
+    return setgroups(start->n_groups, start->groups)
                    || setresgid(start->gid, start->gid, start->gid)
                    || setresuid(start->uid, start->uid, start->uid)
                ? -1
