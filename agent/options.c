@@ -36,9 +36,10 @@
 static char *
 parse_rate(const char *text, void *bps)
 {
-    *(uint64_t *) bps = rate_parse(text);
-    return *(uint64_t *) bps ? NULL
-           : xasprintf("\"%s\" is not a rate, "RATE_RULE, text);
+    *(uint64_t *) bps = json_rate_parse(text);
+    return *(uint64_t *) bps
+               ? NULL
+               : xasprintf("\"%s\" is not " JSON_RATE_RULE, text);
 }
 
 static char *

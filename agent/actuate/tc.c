@@ -4,7 +4,6 @@
 
 #include "agent/actuate/tc.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,9 @@
 #include "util.h"
 #include "wire/json-put.h"
 #include "wire/shim-protocol.h"
+
+/* Last, since it has macros with names of openvswitch/json.h. */
+#include "base/json-check.h"
 
 VLOG_DEFINE_THIS_MODULE(tc);
 
@@ -40,41 +42,16 @@ struct tc {
     long long next;             /* time_msec() of the next check. */
 };
 
-uint64_t
-rate_parse(const char *text)
-{
-    static const struct {
-        const char *unit;
-        double factor;
-    } units[] = {
-        { "", 1 }, { "bit", 1 }, { "kbit", 1e3 }, { "Mbit", 1e6 },
-        { "Gbit", 1e9 },
-    };
-    char *tail;
-    double value = strtod(text, &tail);
-
-    if (isdigit((unsigned char) text[0])) {
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-            double bps = value * units[i].factor;
-
-            if (!strcmp(tail, units[i].unit) && bps >= 1e3 && bps <= 4e12) {
-                return bps;
-            }
-        }
-    }
-    return 0;
-}
-
 char *
 tc_iface_parse(const char *text, struct tc_iface *iface)
 {
     const char *colon = strrchr(text, ':');
     size_t n = colon ? colon - text : 0;
-    uint64_t rate = colon ? rate_parse(colon + 1) : 0;
+    uint64_t rate = colon ? json_rate_parse(colon + 1) : 0;
 
     if (!n || n >= sizeof iface->name || memchr(text, '/', n) || !rate) {
         return xasprintf("\"%s\", an interface of 1 to %d characters, a colon "
-                         "and a rate are allowed; of that, "RATE_RULE,
+                         "and " JSON_RATE_RULE " are allowed",
                          text, IFNAMSIZ - 1);
     }
     memset(iface, 0, sizeof *iface);

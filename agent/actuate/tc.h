@@ -31,12 +31,6 @@
 struct json;
 struct tc;
 
-#define RATE_RULE "1kbit to 4000Gbit is allowed"
-
-/* Returns the bits per second of 'text', such as "50Mbit" or "50000000", or 0
- * if it is no rate. */
-uint64_t rate_parse(const char *text);
-
 /* An interface and the rate of its link, bit/s. */
 struct tc_iface {
     char name[IFNAMSIZ];
