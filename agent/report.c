@@ -47,19 +47,6 @@ report_init(struct report *r, struct ovsdb_idl *idl, const char *host,
     ovsdb_idl_condition_destroy(&condition);
 }
 
-static const struct hostsrec_host_reported *
-own_row(const struct report *r, const struct ovsdb_idl *idl)
-{
-    const struct hostsrec_host_reported *row;
-
-    HOSTSREC_HOST_REPORTED_FOR_EACH (row, idl) {
-        if (!strcmp(row->host, r->host)) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
 static void
 make_health(const struct report_facts *facts, struct smap *health)
 {
@@ -147,7 +134,7 @@ report_run(struct report *r, const struct ovsdb_idl *idl,
         return;
     }
     make_health(facts, &health);
-    row = own_row(r, idl);
+    row = hostsrec_host_reported_first(idl); /* It has no other. */
     if (report_is_due(r, row && !is_written(row, facts, &health), now)) {
         write_row(row, facts, &health);
         ovsdb_idl_txn_add_comment(txn, "agent %s: %s, applied %"PRId64,

@@ -88,7 +88,6 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
 
     memset(w, 0, sizeof *w);
     w->trusts_environment = true;
-    w->host = xstrdup(host);
     w->all.min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&w->all.congestion, 0xff, sizeof w->all.congestion);
     set_dscps(w, dscps);
@@ -108,7 +107,6 @@ wanted_uninit(struct wanted *w)
 {
     shash_destroy_free_data(&w->jobs);
     free(w->text);
-    free(w->host);
 }
 
 /* Stores in '*row' what a job has that no order has. */
@@ -263,19 +261,6 @@ row_to_string(const struct hostsrec_host_wanted *db)
     return ds_steal_cstr(&s);
 }
 
-static const struct hostsrec_host_wanted *
-own_row(const struct wanted *w, const struct ovsdb_idl *idl)
-{
-    const struct hostsrec_host_wanted *db;
-
-    HOSTSREC_HOST_WANTED_FOR_EACH (db, idl) {
-        if (!strcmp(db->host, w->host)) {
-            return db;
-        }
-    }
-    return NULL;
-}
-
 /* Looks at the row in 'idl'.  If it has changed since the last look, restarts
  * 'lease' and takes the row over, unless it is of an older generation than has
  * been seen.  Returns true if it was taken over. */
@@ -291,7 +276,7 @@ wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
         return false;
     }
     w->idl_seqno = seqno;
-    db = own_row(w, idl);
+    db = hostsrec_host_wanted_first(idl); /* It has no other. */
     if (!db) {
         return false;           /* Its order holds until its lease ends. */
     }

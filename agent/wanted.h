@@ -61,7 +61,6 @@ long long lease_until(const struct lease *);
 #define WANTED_NO_DSCP UINT8_MAX
 
 struct wanted {
-    char *host;
     unsigned int idl_seqno;     /* Sequence number of the last check. */
     char *text;                 /* Last content of the row, NULL before the
                                  * first. */
