@@ -71,17 +71,6 @@ has(const struct doctor *d, const char *path, int mode)
     return exists;
 }
 
-/* Opens 'path' below the root.  Returns NULL if that is not possible. */
-static FILE *
-open_file(const struct doctor *d, const char *path)
-{
-    char *full = full_path(d, path);
-    FILE *stream = fopen(full, "re");
-
-    free(full);
-    return stream;
-}
-
 /* Returns the first line of 'path' below the root without its newline, or
  * NULL; the caller frees. */
 static char *
@@ -255,55 +244,32 @@ check_identity(struct doctor *d)
     }
 }
 
-/* A kernel feature: the symbol that is present with it, and the module that
- * provides it. */
+/* A kernel feature: the symbol that is present with it, behind a space, and
+ * the module that provides it, which is loaded on demand. */
 struct part {
     const char *symbol, *module, *config;
     bool found;
 };
 
+/* Marks those that are in a line of the file. */
 static void
-find_symbols(const struct doctor *d, struct part *parts, size_t n)
+find_parts(const struct doctor *d, const char *path, struct part *parts,
+           size_t n)
 {
-    FILE *stream = open_file(d, "/proc/kallsyms");
-    char line[512], name[256];
-
-    while (stream && fgets(line, sizeof line, stream)) {
-        if (sscanf(line, "%*s %*s %255s", name) == 1) {
-            for (size_t i = 0; i < n; i++) {
-                parts[i].found |= !strcmp(name, parts[i].symbol);
-            }
-        }
-    }
-    if (stream) {
-        fclose(stream);
-    }
-}
-
-/* Finds available modules, which are loaded on demand. */
-static void
-find_modules(const struct doctor *d, struct part *parts, size_t n)
-{
-    char *release = read_line(d, "/proc/sys/kernel/osrelease");
-    char *list = xasprintf("/lib/modules/%s/modules.dep",
-                           release ? release : "");
-    FILE *stream = open_file(d, list);
+    char *full = full_path(d, path);
+    FILE *stream = fopen(full, "re");
     char line[4096];
 
     while (stream && fgets(line, sizeof line, stream)) {
-        line[strcspn(line, ":")] = '\0';
         for (size_t i = 0; i < n; i++) {
-            char *file = xasprintf("/%s.ko", parts[i].module);
-
-            parts[i].found |= strstr(line, file) != NULL;
-            free(file);
+            parts[i].found |=
+                strstr(line, parts[i].symbol) || strstr(line, parts[i].module);
         }
     }
     if (stream) {
         fclose(stream);
     }
-    free(list);
-    free(release);
+    free(full);
 }
 
 /* Checks the features that the bypass needs. */
@@ -311,14 +277,19 @@ static void
 check_queueing(struct doctor *d)
 {
     struct part parts[] = {
-        { "ingress_init", "sch_ingress", "CONFIG_NET_SCH_INGRESS", false },
-        { "u32_classify", "cls_u32", "CONFIG_NET_CLS_U32", false },
-        { "tcf_mirred_init", "act_mirred", "CONFIG_NET_ACT_MIRRED", false },
+        { " ingress_init", "sch_ingress", "CONFIG_NET_SCH_INGRESS", false },
+        { " u32_classify", "cls_u32", "CONFIG_NET_CLS_U32", false },
+        { " tcf_mirred_init", "act_mirred", "CONFIG_NET_ACT_MIRRED", false },
     };
+    char *release = read_line(d, "/proc/sys/kernel/osrelease");
+    char *modules =
+        xasprintf("/lib/modules/%s/modules.dep", release ? release : "");
     bool all = true;
 
-    find_symbols(d, parts, ARRAY_SIZE(parts));
-    find_modules(d, parts, ARRAY_SIZE(parts));
+    find_parts(d, "/proc/kallsyms", parts, ARRAY_SIZE(parts));
+    find_parts(d, modules, parts, ARRAY_SIZE(parts));
+    free(modules);
+    free(release);
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         if (!parts[i].found) {
             add(d, "queueing",
