@@ -4,9 +4,16 @@
 
 #include "agent/doctor/doctor.h"
 
+#include <bpf/bpf.h>
 #include <inttypes.h>
+#include <libmnl/libmnl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/if_link.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +21,10 @@
 #include <sys/timex.h>
 #include <unistd.h>
 
-#include "agent/doctor/interfaces.h"
 #include "agent/identify/bpf/identity.h"
+#include "agent/identify/bpf/tc-program.h"
 #include "agent/identify/process.h"
+#include "shim/ports/route-socket.h"
 #include "stream.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
@@ -25,22 +33,6 @@ const char *const doctor_result_names[] = {
     [DOCTOR_OK] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_MISSING] = "missing",
 };
 
-void
-doctor_add(struct doctor *d, const char *check, enum doctor_result result,
-           char *mend, char *what)
-{
-    if (d->n >= d->allocated) {
-        d->findings =
-            x2nrealloc(d->findings, &d->allocated, sizeof *d->findings);
-    }
-    d->findings[d->n++] = (struct doctor_finding){
-        .check = check,
-        .result = result,
-        .what = what,
-        .mend = mend,
-    };
-}
-
 /* Adds a finding.  Takes ownership of 'mend', which may be NULL. */
 static void OVS_PRINTF_FORMAT(5, 6)
 add(struct doctor *d, const char *check, enum doctor_result result,
@@ -48,8 +40,17 @@ add(struct doctor *d, const char *check, enum doctor_result result,
 {
     va_list args;
 
+    if (d->n >= d->allocated) {
+        d->findings =
+            x2nrealloc(d->findings, &d->allocated, sizeof *d->findings);
+    }
     va_start(args, what);
-    doctor_add(d, check, result, mend, xvasprintf(what, args));
+    d->findings[d->n++] = (struct doctor_finding){
+        .check = check,
+        .result = result,
+        .what = xvasprintf(what, args),
+        .mend = mend,
+    };
     va_end(args);
 }
 
@@ -86,8 +87,8 @@ read_line(const struct doctor *d, const char *path)
 
 /* Returns the number that the file of this name below the root begins with, 0
  * without one. */
-int
-doctor_number(const struct doctor *d, const char *format, ...)
+static int OVS_PRINTF_FORMAT(2, 3)
+    read_number(const struct doctor *d, const char *format, ...)
 {
     char *path, *text;
     va_list args;
@@ -313,7 +314,7 @@ check_queueing(struct doctor *d)
 static void
 check_tcp(struct doctor *d)
 {
-    int ms = doctor_number(d, "/proc/sys/net/ipv4/tcp_rto_max_ms");
+    int ms = read_number(d, "/proc/sys/net/ipv4/tcp_rto_max_ms");
 
     if (!ms) {
         add(d, "tcp", DOCTOR_NOTE,
@@ -377,7 +378,7 @@ check_clock(struct doctor *d)
 static void
 check_memory(struct doctor *d)
 {
-    int n = doctor_number(d, HUGE_PAGES "free_hugepages");
+    int n = read_number(d, HUGE_PAGES "free_hugepages");
 
     if (n >= PAGES_OF_A_SHIM) {
         add(d, "memory", DOCTOR_OK, NULL,
@@ -396,7 +397,7 @@ check_memory(struct doctor *d)
 static void
 check_iface(struct doctor *d, const char *port, const char *iface, int max)
 {
-    int mtu = doctor_number(d, "/sys/class/net/%s/mtu", iface);
+    int mtu = read_number(d, "/sys/class/net/%s/mtu", iface);
 
     if (!mtu) {
         add(d, "ports", DOCTOR_MISSING,
@@ -483,6 +484,212 @@ check_ports(struct doctor *d)
 {
     for (size_t i = 0; i < d->config->n_ports; i++) {
         check_port(d, d->config->ports[i]);
+    }
+}
+
+/* What keeps the kernel from the jobs of packets, at the interfaces of this
+ * network namespace.
+ *
+ * The programs of the agent need the socket of a packet (identity.h), which
+ * GRO and XDP at the host's end of a pod's interface take away, and bits of
+ * the mark, of which Cilium uses nearly all.  Without TCX a filter of another
+ * program may run before the agent's.  What a pod or guest sends by a virtual
+ * function, and what WireGuard encrypts, is not seen at all. */
+
+#define MAX_PROGRAMS 64 /* Of an interface and direction. */
+
+/* An interface. */
+struct iface {
+    int index;
+    char name[IFNAMSIZ];
+    char kind[16];
+    bool has_xdp; /* A program of its driver. */
+};
+
+struct ifaces {
+    struct iface *all;
+    size_t n, allocated;
+};
+
+static int
+see_link(const struct nlmsghdr *nlh, void *ifaces_)
+{
+    const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *xdp = route_attr(nlh, IFLA_XDP);
+    struct iface iface = { .index = link->ifi_index };
+    struct ifaces *ifaces = ifaces_;
+
+    ovs_strlcpy(iface.name, route_attr_string(route_attr(nlh, IFLA_IFNAME)),
+                sizeof iface.name);
+    ovs_strlcpy(iface.kind, route_link_kind(nlh), sizeof iface.kind);
+    xdp = route_attr_in(xdp, IFLA_XDP_ATTACHED);
+    iface.has_xdp = xdp && mnl_attr_get_u8(xdp) == XDP_ATTACHED_DRV;
+    if (ifaces->n >= ifaces->allocated) {
+        ifaces->all =
+            x2nrealloc(ifaces->all, &ifaces->allocated, sizeof *ifaces->all);
+    }
+    ifaces->all[ifaces->n++] = iface;
+    return MNL_CB_OK;
+}
+
+/* Programs of others. */
+
+struct filters {
+    char first[32];  /* Name of one that runs where ours does, or "". */
+    char cilium[32]; /* Name of one of Cilium, or "". */
+};
+
+static void
+see_name(struct filters *f, const char *name)
+{
+    if (!strncmp(name, "cil_", 4)) {
+        ovs_strlcpy(f->cilium, name, sizeof f->cilium);
+    }
+}
+
+static int
+see_filter(const struct nlmsghdr *nlh, void *filters_)
+{
+    const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
+    const char *name = route_attr_string(
+        route_attr_in(route_attr(nlh, TCA_OPTIONS), TCA_BPF_NAME));
+    struct filters *f = filters_;
+
+    if (!*name) {
+        name = route_attr_string(route_attr(nlh, TCA_KIND));
+    }
+    see_name(f, name);
+    if (tc->tcm_handle && tc->tcm_handle != TC_PROGRAM_HANDLE
+        && tc->tcm_info >> 16 <= TC_PROGRAM_PRIORITY) {
+        ovs_strlcpy(f->first, name, sizeof f->first);
+    }
+    return MNL_CB_OK;
+}
+
+/* Notes the programs of TCX at an interface. */
+static void
+see_programs(int ifindex, enum tc_program_place place, struct filters *f)
+{
+    uint32_t ids[MAX_PROGRAMS],
+        n = tc_program_list(ifindex, place, ids, MAX_PROGRAMS);
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct bpf_prog_info info = { .type = 0 };
+        uint32_t size = sizeof info;
+        int fd = bpf_prog_get_fd_by_id(ids[i]);
+
+        if (!bpf_obj_get_info_by_fd(fd, &info, &size)) {
+            see_name(f, info.name);
+        }
+        close(fd);
+    }
+}
+
+static struct filters
+find_filters(struct route_socket *rs, int ifindex)
+{
+    static const uint32_t parents[] = { TC_H_MIN_INGRESS, TC_H_MIN_EGRESS };
+    struct filters f = { .first = "" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(parents); i++) {
+        route_socket_list_tc(rs, RTM_GETTFILTER, ifindex,
+                             TC_H_MAKE(TC_H_CLSACT, parents[i]), see_filter,
+                             &f);
+    }
+    see_programs(ifindex, TC_PROGRAM_INGRESS, &f);
+    see_programs(ifindex, TC_PROGRAM_EGRESS, &f);
+    return f;
+}
+
+static void
+check_programs(struct doctor *d, struct route_socket *rs,
+               const struct iface *iface)
+{
+    struct filters f = find_filters(rs, iface->index);
+
+    if (f.cilium[0]) {
+        add(d, "pods", DOCTOR_NOTE,
+            xstrdup("--mark none: packets of pods then have the job of "
+                    "their network namespace"),
+            "%s: Cilium (%s) is there: it uses the mark, and with its "
+            "bandwidth manager or netkit may pass by the agent's programs",
+            iface->name, f.cilium);
+    }
+    if (f.first[0] && !doctor_kernel_is_from(d, 6, 6)) {
+        add(d, "pods", DOCTOR_NOTE,
+            xasprintf("give it a preference above %d, or Linux 6.6",
+                      TC_PROGRAM_PRIORITY),
+            "%s: the filter %s may run before the agent's program, and hide "
+            "it",
+            iface->name, f.first);
+    }
+}
+
+/* Checks what the host's end of a pod's interface does with sockets. */
+static void
+check_veth(struct doctor *d, const struct iface *iface)
+{
+    if (identity_has_gro(iface->name)) {
+        add(d, "pods", DOCTOR_NOTE,
+            xasprintf("ethtool -K %s gro off, as an agent does that does not "
+                      "only observe",
+                      iface->name),
+            "%s: GRO is on, which loses the job of packets from a pod "
+            "without TSO",
+            iface->name);
+    }
+    if (iface->has_xdp) {
+        add(d, "pods", DOCTOR_NOTE,
+            xasprintf("ip link set %s xdp off, or a generic one", iface->name),
+            "%s: an XDP program of the driver loses the job of packets; "
+            "they count as the interface's job",
+            iface->name);
+    }
+}
+
+/* Names what is not seen. */
+static void
+check_unseen(struct doctor *d, const struct iface *iface)
+{
+    int n =
+        read_number(d, "/sys/class/net/%s/device/sriov_numvfs", iface->name);
+
+    if (n) {
+        add(d, "pods", DOCTOR_NOTE,
+            xstrdup("give pods an interface of the host's kernel"),
+            "%s: what its %d virtual functions send is not seen", iface->name,
+            n);
+    }
+    if (!strcmp(iface->kind, "wireguard")) {
+        add(d, "pods", DOCTOR_NOTE, xstrdup("another tunnel, such as VXLAN"),
+            "%s: what WireGuard encrypts has no job at the uplink",
+            iface->name);
+    }
+}
+
+void
+doctor_check_interfaces(struct doctor *d)
+{
+    struct ifaces ifaces = { .n = 0 };
+    struct route_socket *rs;
+    size_t n_before = d->n;
+
+    if (*d->config->root || route_socket_open(-1, &rs)) {
+        return;
+    }
+    route_socket_list_links(rs, see_link, &ifaces);
+    for (size_t i = 0; i < ifaces.n; i++) {
+        check_programs(d, rs, &ifaces.all[i]);
+        check_unseen(d, &ifaces.all[i]);
+        if (!strcmp(ifaces.all[i].kind, "veth")) {
+            check_veth(d, &ifaces.all[i]);
+        }
+    }
+    free(ifaces.all);
+    route_socket_close(rs);
+    if (d->n == n_before) {
+        add(d, "pods", DOCTOR_OK, NULL,
+            "nothing keeps the kernel from their jobs");
     }
 }
 

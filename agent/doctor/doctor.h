@@ -26,8 +26,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "openvswitch/compiler.h"
-
 enum doctor_result {
     DOCTOR_OK,
     DOCTOR_NOTE,                /* It works but could be better. */
@@ -72,12 +70,9 @@ struct doctor {
 struct doctor *doctor_examine(const struct doctor_config *);
 void doctor_destroy(struct doctor *);
 
-/* For checks in other modules.  The first one takes ownership of 'mend', which
- * may be NULL, and 'what'. */
-void doctor_add(struct doctor *, const char *check, enum doctor_result,
-                char *mend, char *what);
-int doctor_number(const struct doctor *, const char *path, ...)
-    OVS_PRINTF_FORMAT(2, 3);
+/* For tests: adds findings "pods", and returns true if the host's kernel is at
+ * least 'major'.'minor', or its version is unknown. */
+void doctor_check_interfaces(struct doctor *);
 bool doctor_kernel_is_from(const struct doctor *, int major, int minor);
 
 /* Returns true if nothing is missing. */

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "agent/doctor/doctor.h"
-#include "agent/doctor/interfaces.h"
 #include "agent/identify/bpf/tc-program.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
