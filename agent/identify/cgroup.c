@@ -117,24 +117,39 @@ cgroup_is_populated(const char *root, const char *job)
     return n < 0 ? n != -ENOENT && n != -ENODEV : !strstr(text, "populated 0");
 }
 
-/* Removes the directory 'name' and those below it, as far as they are empty,
- * and subtracts their number from '*left'. */
 static void
-remove_at(int parent, const char *name, int depth, int *left)
+walk(const char *path, int depth, int *left, cgroup_path_func *see, void *aux)
 {
-    DIR *dir = open_dir_at(parent, name);
+    DIR *dir = open_dir_at(AT_FDCWD, path);
     const struct dirent *entry;
 
     while (dir && depth < MAX_DEPTH && 0 < *left && (entry = readdir(dir))) {
         if (is_dir(entry)) {
+            char *below = xasprintf("%s/%s", path, entry->d_name);
+
             --*left;
-            remove_at(dirfd(dir), entry->d_name, depth + 1, left);
+            walk(below, depth + 1, left, see, aux);
+            free(below);
         }
     }
     if (dir) {
         closedir(dir);
     }
-    unlinkat(parent, name, AT_REMOVEDIR);
+    see(path, aux);
+}
+
+/* Calls 'see' with 'aux' for at most 'max' cgroups below 'path', each before
+ * the one that it is in, and for 'path'. */
+void
+cgroup_walk(const char *path, int max, cgroup_path_func *see, void *aux)
+{
+    walk(path, 0, &max, see, aux);
+}
+
+static void
+remove_one(const char *path, void *aux OVS_UNUSED)
+{
+    rmdir(path);
 }
 
 /* Removes the cgroups of 'job', and its cojob's if that has no other job.  The
@@ -144,9 +159,9 @@ int
 cgroup_remove(const char *root, const char *job)
 {
     char *path = xasprintf("%s/%s", root, job);
-    int error = 0, left = MAX_DIRS;
+    int error = 0;
 
-    remove_at(AT_FDCWD, path, 0, &left);
+    cgroup_walk(path, MAX_DIRS, remove_one, NULL);
     if (!access(path, F_OK)) {
         error = EBUSY;
     } else {

@@ -39,6 +39,9 @@ void cgroup_see_job(const char *root, const char *job, cgroup_see_func *,
 bool cgroup_is_populated(const char *root, const char *job);
 int cgroup_remove(const char *root, const char *job);
 
+typedef void cgroup_path_func(const char *path, void *aux);
+void cgroup_walk(const char *path, int max, cgroup_path_func *, void *aux);
+
 char *cgroup_job_at(const char *root, const char *path);
 
 #endif /* agent/identify/cgroup.h */

@@ -4,6 +4,7 @@
 
 #include "agent/identify/process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -173,4 +175,84 @@ processes_of_cgroup(const char *path, pid_t **pidsp)
     free(file);
     *pidsp = pids;
     return n;
+}
+
+/* A process with the rights of a job. */
+
+bool
+job_process_parse_status(const char *status, struct job_process *p)
+{
+    /* Line breaks in the name above them are escaped. */
+    const char *uid = strstr(status, "\nUid:");
+    const char *gid = strstr(status, "\nGid:");
+    const char *groups = strstr(status, "\nGroups:");
+    unsigned int group;
+    int n;
+
+    if (!uid || !gid || !groups || sscanf(uid, "\nUid: %u", &p->uid) != 1
+        || sscanf(gid, "\nGid: %u", &p->gid) != 1) {
+        return false;
+    }
+    p->n_groups = 0;
+    groups += strlen("\nGroups:");
+    for (; sscanf(groups, "%*[ \t]%u%n", &group, &n) == 1; groups += n) {
+        if (p->n_groups == JOB_PROCESS_MAX_GROUPS) {
+            p->n_groups = 0;
+            break;
+        }
+        p->groups[p->n_groups++] = group;
+    }
+    return true;
+}
+
+/* Returns true if the program of 'pid' had not raised its rights when it was
+ * executed. */
+static bool
+is_plain(pid_t pid)
+{
+    char text[64 * sizeof(Elf64_auxv_t)];
+    ssize_t n = process_read_file(pid, "auxv", text, sizeof text);
+
+    for (ssize_t at = 0; at + (ssize_t) sizeof(Elf64_auxv_t) <= n;
+         at += sizeof(Elf64_auxv_t)) {
+        Elf64_auxv_t entry;
+
+        memcpy(&entry, text + at, sizeof entry);
+        if (entry.a_type == AT_SECURE) {
+            return !entry.a_un.a_val;
+        }
+    }
+    return false;
+}
+
+bool
+job_process_open(pid_t pid, struct job_process *p)
+{
+    char status[8192];
+
+    p->pid = pid;
+    p->pidfd = syscall(SYS_pidfd_open, pid, 0);
+    if (p->pidfd < 0) {
+        return false;
+    }
+    if (process_read_file(pid, "status", status, sizeof status) > 0
+        && job_process_parse_status(status, p) && is_plain(pid)) {
+        return true;
+    }
+    job_process_close(p);
+    return false;
+}
+
+bool
+job_process_is_alive(const struct job_process *p)
+{
+    return !syscall(SYS_pidfd_send_signal, p->pidfd, 0, NULL, 0)
+           || errno == EPERM;
+}
+
+void
+job_process_close(struct job_process *p)
+{
+    close(p->pidfd);
+    p->pidfd = -1;
 }

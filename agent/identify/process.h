@@ -13,9 +13,21 @@
  *        ...it is still the same...
  *    }
  *
+ * A program that is to act with the rights of a job takes them from one of its
+ * processes.  Process ids are reused, so an id that was in the job can belong
+ * to root a moment later.  A pidfd never changes its process: it is opened
+ * first, then everything is read by the id, and job_process_is_alive() at the
+ * end shows that all of it was read from that process.
+ *
+ *    if (job_process_open(pid, &p)) {
+ *        ...'pid' is still of the job, and job_process_is_alive(&p)...
+ *        job_process_close(&p);
+ *    }
+ *
  * No state.  Thread-safe. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -43,5 +55,28 @@ bool process_cgroup(pid_t, char *path, size_t size);
 bool process_parse_cgroup(const char *text, char *path, size_t size);
 
 size_t processes_of_cgroup(const char *path, pid_t **pidsp);
+
+#define JOB_PROCESS_MAX_GROUPS 64
+
+struct job_process {
+    pid_t pid;
+    int pidfd;
+    uid_t uid;       /* Real user. */
+    gid_t gid;       /* Real group. */
+    size_t n_groups; /* Supplementary groups; 0 if it has more
+                      * than JOB_PROCESS_MAX_GROUPS. */
+    gid_t groups[JOB_PROCESS_MAX_GROUPS];
+};
+
+/* Returns false if there is no such process, or if its program had raised
+ * rights when it was executed (AT_SECURE: it has a set-user-ID bit, for
+ * example): the user who started it chose its environment and its working
+ * directory, but not its user. */
+bool job_process_open(pid_t, struct job_process *);
+bool job_process_is_alive(const struct job_process *);
+void job_process_close(struct job_process *);
+
+/* For tests: reads user and groups from the content of /proc/PID/status. */
+bool job_process_parse_status(const char *status, struct job_process *);
 
 #endif /* agent/identify/process.h */

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/identify/cgroup.h"
 #include "agent/identify/environ.h"
-#include "agent/identify/job-process.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/tail-process.h"
@@ -33,6 +33,8 @@ VLOG_DEFINE_THIS_MODULE(log_readers);
 #define LOG_ENVIRON "STAGECOACH_LOG"
 #define MAX_LOOKUPS_A_RUN 8     /* Jobs whose processes are read. */
 #define MAX_LOOKS 16            /* Processes of a job that are read. */
+#define MAX_PIDS 4096           /* Of a job that are known. */
+#define MAX_CGROUPS 256         /* Below one of a job that are read. */
 
 /* Time until a tail that has failed is replaced, in ms: doubles up to the
  * maximum, and begins again after a tail that has worked for GOOD_MS. */
@@ -248,6 +250,63 @@ log_readers_load(struct log_readers *lr, const char *file)
 
 /* Processes of the job. */
 
+struct pids {
+    pid_t *pids;
+    size_t n;
+};
+
+static void
+add_pids(struct pids *p, const pid_t *pids, size_t n)
+{
+    n = MIN(n, MAX_PIDS - p->n);
+    if (n) {
+        p->pids = xrealloc(p->pids, (p->n + n) * sizeof *p->pids);
+        memcpy(p->pids + p->n, pids, n * sizeof *pids);
+        p->n += n;
+    }
+}
+
+static void
+add_cgroup(const char *path, void *pids_)
+{
+    pid_t *pids;
+    size_t n = processes_of_cgroup(path, &pids);
+
+    add_pids(pids_, pids, n);
+    free(pids);
+}
+
+/* Returns the processes in the job's cgroup of the tree, in cgroups that are
+ * claimed for it, in those below, and those that are claimed themselves.
+ * Processes in claimed network namespaces are not among them.  The caller
+ * frees the ids. */
+static struct pids
+find_pids(const struct log_readers *lr, const struct job *job)
+{
+    struct pids p = { .n = 0 };
+    const struct claim *claim;
+
+    if (lr->cgroup_root) {
+        char *path = xasprintf("%s/%s", lr->cgroup_root, job->name);
+
+        cgroup_walk(path, MAX_CGROUPS, add_cgroup, &p);
+        free(path);
+    }
+    HMAP_FOR_EACH (claim, node, &lr->registry->claims) {
+        pid_t pid = claim->what.id;
+
+        if (claim->job != job) {
+            continue;
+        }
+        if (claim->what.kind == CLAIMS_PROCESS) {
+            add_pids(&p, &pid, 1);
+        } else if (claim->what.kind == CLAIMS_CGROUP && claim->path) {
+            cgroup_walk(claim->path, MAX_CGROUPS, add_cgroup, &p);
+        }
+    }
+    return p;
+}
+
 /* Returns the log specification in the environment of process 'pid', or
  * NULL. */
 static char *
@@ -270,14 +329,13 @@ static bool
 is_still(const struct log_readers *lr, const struct job *job,
          const struct job_process *p)
 {
-    pid_t *pids;
-    size_t n = job_pids(lr->registry, lr->cgroup_root, job, &pids);
+    struct pids now = find_pids(lr, job);
     bool found = false;
 
-    for (size_t i = 0; i < n && !found; i++) {
-        found = pids[i] == p->pid;
+    for (size_t i = 0; i < now.n && !found; i++) {
+        found = now.pids[i] == p->pid;
     }
-    free(pids);
+    free(now.pids);
     return found && job_process_is_alive(p);
 }
 
@@ -298,17 +356,16 @@ static bool
 find_process(const struct log_readers *lr, const struct log_reader *r,
              struct job_process *best, char **specp)
 {
-    pid_t *pids;
-    size_t n = job_pids(lr->registry, lr->cgroup_root, r->job, &pids);
+    struct pids pids = find_pids(lr, r->job);
     int best_rate = 0;
 
     *specp = NULL;
-    for (size_t i = 0; i < MIN(n, MAX_LOOKS); i++) {
+    for (size_t i = 0; i < MIN(pids.n, MAX_LOOKS); i++) {
         struct job_process p;
         char *spec;
         int rate;
 
-        if (!job_process_open(pids[i], &p)) {
+        if (!job_process_open(pids.pids[i], &p)) {
             continue;
         }
         spec = read_spec(p.pid);
@@ -326,7 +383,7 @@ find_process(const struct log_readers *lr, const struct log_reader *r,
             job_process_close(&p);
         }
     }
-    free(pids);
+    free(pids.pids);
     return best_rate > 0;
 }
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/identify/job-process.h"
+#include "agent/identify/process.h"
 #include "openvswitch/dynamic-string.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
