@@ -4,9 +4,7 @@
 
 #include "agent/identify/tracker.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +33,14 @@ struct tracker {
                      * ticks since boot. */
 
     long long now;              /* time_msec() of the current run. */
-    long long next_tick;
-    long long next_scan;        /* Next requested scan of the cgroups;
-                                 * LLONG_MAX if none is requested. */
-    long long last_scan;
+    long long next_scan;        /* Of the cgroups. */
 
     uint64_t n_lost;            /* Of 'registry', as far as handled. */
     uint64_t n_scans;           /* Scans of the cgroup tree. */
     uint64_t n_questions;       /* Of the kernel. */
 };
 
+#define SCAN_MS 1000 /* Between scans of the cgroups. */
 #define MAX_USERS 16 /* Processes of a job that are asked for their user. */
 
 static void ask_again(struct tracker *);
@@ -135,7 +131,8 @@ scan_cgroups(struct tracker *t)
     int error = 0;
 
     t->n_scans++;
-    t->last_scan = t->now;
+    t->next_scan = t->now + SCAN_MS;
+    kernel_claims_touch(t->claims);
     registry_begin(&t->registry);
     if (t->config.cgroup_root) {
         error = cgroup_scan(t->config.cgroup_root, see_cgroup, t);
@@ -173,17 +170,6 @@ remove_empty_jobs(struct tracker *t)
         }
     }
 }
-
-static void
-scan_all_cgroups(struct tracker *t)
-{
-    t->next_scan = LLONG_MAX;
-    scan_cgroups(t);
-    kernel_claims_touch(t->claims);
-}
-
-#define TICK_MS 1000    /* Between scans that were not requested. */
-#define SCAN_GAP_MS 100 /* Minimum time between scans. */
 
 static void
 set_ports(struct tracker *t)
@@ -309,13 +295,9 @@ tracker_create(const struct tracker_config *config,
     registry_init(&t->registry);
     t->registry.class = *class;
     t->registry.aux = aux;
-    t->last_scan = LLONG_MIN / 2;
-
-    /* The first run finds running jobs. */
     t->now = time_msec();
-    t->next_tick = t->now + TICK_MS;
     open_kernel(t);
-    scan_all_cgroups(t);
+    scan_cgroups(t);
     return t;
 }
 
@@ -351,14 +333,11 @@ void
 tracker_run(struct tracker *t)
 {
     t->now = time_msec();
-    if (t->now >= t->next_tick) {
-        t->next_tick = t->now + TICK_MS;
-        scan_all_cgroups(t);
+    if (t->now >= t->next_scan) {
+        scan_cgroups(t);
         if (t->config.cgroup_root) {
             remove_empty_jobs(t);
         }
-    } else if (t->now >= t->next_scan) {
-        scan_all_cgroups(t);
     }
     run_kernel(t);
 }
@@ -371,22 +350,13 @@ tracker_wait(struct tracker *t)
     }
     questions_wait(t->questions);
     kernel_claims_wait(t->claims);
-    poll_timer_wait_until(MIN(t->next_tick, t->next_scan));
+    poll_timer_wait_until(t->next_scan);
 }
 
 void
 tracker_touch(struct tracker *t)
 {
     kernel_claims_touch(t->claims);
-}
-
-/* Requests a scan of the cgroups.  The rate of scans is limited. */
-static void
-request_scan(struct tracker *t)
-{
-    long long now = time_msec();
-
-    t->next_scan = MIN(t->next_scan, MAX(now, t->last_scan + SCAN_GAP_MS));
 }
 
 struct job *
@@ -400,7 +370,6 @@ tracker_register(struct tracker *t, const char *name)
         job = registry_find(&t->registry, name);
         kernel_claims_touch(t->claims);
     }
-    request_scan(t);
     return job;
 }
 
@@ -408,7 +377,6 @@ tracker_register(struct tracker *t, const char *name)
 static void
 ask_again(struct tracker *t)
 {
-    request_scan(t);
     questions_again(t->questions);
     kernel_claims_touch(t->claims);
 }

@@ -6,10 +6,10 @@
 /* Tracks the jobs of this host.
  *
  * A job's cgroups, namespaces and processes come and go.  The tracker scans
- * the cgroups when a job is registered or claimed, and once a second, so that
- * nothing depends on such events; it answers the questions of the kernel about
- * processes (questions.h), and keeps the kernel's claims as its registry is
- * (kernel-claims.h).  A socket or a packet costs it nothing.
+ * the cgroups once a second, so that nothing depends on an event; it answers
+ * the questions of the kernel about processes (questions.h), and keeps the
+ * kernel's claims as its registry is (kernel-claims.h).  A socket or a packet
+ * costs it nothing.
  *
  *    tracker = tracker_create(&config, &class, aux);
  *    for (;;) {
@@ -63,7 +63,7 @@ void tracker_wait(struct tracker *);
 void tracker_touch(struct tracker *);
 
 /* Returns the job called 'name', a valid name, or NULL if it has no cgroup.
- * Scans for an unknown job at once, and requests a scan for others. */
+ * Looks for the cgroup of an unknown job at once. */
 struct job *tracker_register(struct tracker *, const char *name);
 
 /* Adds a claim of 'source' for the job called 'name'.  It ends by
