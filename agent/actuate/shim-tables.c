@@ -145,6 +145,7 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
         if (number > 0 && number < SHIM_MAX_SLOTS) {
             struct shim_slot *row = &st->installed[number];
 
+            st->last = MAX(st->last, number);
             *row = rows[i];
             /* Whatever is behind the name's end must not count as a
              * difference. */
@@ -157,15 +158,7 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
     HMAP_FOR_EACH (job, node, &st->jobs) {
         job->before = job->want.slot;
         job->want.slot = 0;
-    }
-    for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
-        if (st->installed[i].slot) {
-            job = find_job(st, st->installed[i].name);
-            if (job && !job->want.slot) {
-                give_number(st, job, i);
-            }
-            st->last = MAX(st->last, i);
-        }
+        take_row(st, job);
     }
     HMAP_FOR_EACH (job, node, &st->jobs) {
         if (!job->want.slot && job->before && !st->owners[job->before]) {
