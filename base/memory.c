@@ -92,6 +92,15 @@ duplicate(const char *s)
     return s ? must(strdup(s)) : NULL;
 }
 
+char *
+make_printable(char *text)
+{
+    for (char *p = text; p && *p; p++) {
+        *p = *p >= ' ' && *p <= '~' ? *p : '?';
+    }
+    return text;
+}
+
 void
 free_strings(char **strings, size_t n)
 {

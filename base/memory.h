@@ -40,6 +40,10 @@ void *reallocate(void *p, size_t n, size_t size);
 /* Returns a copy, or NULL for NULL. */
 char *duplicate(const char *);
 
+/* Replaces bytes that are not printable ASCII by '?', so that the text, which
+ * may be NULL, is one line of a message.  Returns it. */
+char *make_printable(char *);
+
 /* Frees an array of 'n' strings and the strings. */
 void free_strings(char **strings, size_t n);
 

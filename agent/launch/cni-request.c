@@ -24,18 +24,6 @@ static const char *const versions[] = { "0.3.0", "0.3.1", "0.4.0",
 
 #define N(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 
-/* Makes a message, which may be NULL, one line in ASCII, and returns it. */
-static char *
-one_line(char *text)
-{
-    for (char *p = text; p && *p; p++) {
-        if ((unsigned char) *p < 0x20 || (unsigned char) *p > 0x7e) {
-            *p = '?';
-        }
-    }
-    return text;
-}
-
 /* Returns the index of 'word' in 'words', 'n' if it is missing. */
 static size_t
 index_of(const char *word, const char *const words[], size_t n)
@@ -126,7 +114,7 @@ identify(struct cni_request *r, const char *args, bool all)
     get_arg(args, "K8S_POD_NAME", r->name, sizeof r->name);
     pod.annotations = json_object_get(
         json_object_get(r->config, "runtimeConfig"), ANNOTATIONS);
-    r->warning = one_line(pod_identity_read(&pod, &r->identity));
+    r->warning = make_printable(pod_identity_read(&pod, &r->identity));
     if (all && !r->identity.job[0] && r->space[0] && r->name[0]) {
         cgroup_name_fit(r->name, r->identity.job);
         cgroup_name_fit(r->space, r->identity.cojob);
@@ -179,7 +167,7 @@ cni_request_read(const char *text, size_t size,
                  const struct cni_environment *e, struct cni_request *r,
                  int *code)
 {
-    return one_line(read_request(text, size, e, r, code));
+    return make_printable(read_request(text, size, e, r, code));
 }
 
 void

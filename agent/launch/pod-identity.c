@@ -2,7 +2,6 @@
 
 #include "agent/launch/pod-identity.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,11 +167,8 @@ pod_list_read(const char *place, const char *text, size_t size,
 
     *listp = NULL;
     if (!json) {
-        for (char *p = at.text; *p; p++) {      /* It quotes the list. */
-            *p = iscntrl((unsigned char) *p) ? '?' : *p;
-        }
         return message("%s:%d:%d: %s, a list of pods is allowed", place,
-                       at.line, at.column, at.text);
+                       at.line, at.column, make_printable(at.text));
     }
     if (!json_is_array(items)) {
         json_decref(json);

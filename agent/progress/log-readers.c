@@ -4,7 +4,6 @@
 
 #include "agent/progress/log-readers.h"
 
-#include <ctype.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/tail-process.h"
+#include "base/memory.h"
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
@@ -605,12 +605,9 @@ state_name(const struct log_reader *r)
 static void
 put_text(struct json *json, const char *name, const char *text, size_t n)
 {
-    char *copy = xmemdup0(text, n);
-
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = isprint((unsigned char) copy[i]) ? copy[i] : '?';
-    }
-    json_object_put(json, name, json_string_create_nocopy(copy));
+    json_object_put(
+        json, name,
+        json_string_create_nocopy(make_printable(xmemdup0(text, n))));
 }
 
 static struct json *

@@ -4,7 +4,6 @@
 
 #include "agent/progress/tail-process.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/directory.h"
+#include "base/memory.h"
 #include "openvswitch/poll-loop.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
@@ -165,19 +165,6 @@ tail_process_destroy(struct tail_process *t)
     }
 }
 
-/* Cuts 'words' at the first byte that a log must not have. */
-static void
-make_printable(char *words, size_t size)
-{
-    words[size - 1] = '\0';
-    for (char *p = words; *p; p++) {
-        if (!isprint((unsigned char) *p)) {
-            *p = '\0';
-            return;
-        }
-    }
-}
-
 static void
 receive_reports(struct tail_process *t, long long now)
 {
@@ -189,7 +176,8 @@ receive_reports(struct tail_process *t, long long now)
         if (n == sizeof r) {
             t->report = r;
             t->last_rx = now;
-            make_printable(t->report.words, sizeof t->report.words);
+            t->report.words[sizeof t->report.words - 1] = '\0';
+            make_printable(t->report.words);
         } else if (!n) {
             close(t->control);
             t->control = -1;

@@ -17,9 +17,8 @@
  * Both are of the same build, so the structs have no version; the agent starts
  * the program that it found beside itself when it started.
  *
- * The agent does not rely on a report: its text is cut at the first byte that
- * is not printable, its progress must be valid, and the other numbers are only
- * shown. */
+ * The agent does not rely on a report: its text is made printable, its
+ * progress must be valid, and the other numbers are only shown. */
 
 #include <stdint.h>
 
