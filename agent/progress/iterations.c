@@ -35,18 +35,7 @@
  *
  * Measured: the traffic of a recorded data-parallel PyTorch job among six
  * others on the same links is counted to the iteration, and to within 2 % when
- * the job had the last rank.
- *
- *    struct pauses p;
- *
- *    pauses_init(&p);
- *    pauses_add_bins(&p, bytes);         // Each hundredth of a second.
- *    pauses_look(&p);                    // From time to time.
- *    if (p.period > 0) {
- *        n = pauses_count(&p);
- *    }
- *
- * Plain memory, 2 kB.  One thread. */
+ * the job had the last rank. */
 
 #define PAUSES_MAX 128
 
@@ -117,13 +106,6 @@ struct candidate {
     double period; /* First, for compare_doubles(). */
     double weight;
 };
-
-static void
-pauses_init(struct pauses *p)
-{
-    memset(p, 0, sizeof *p);
-    p->parts = 1;
-}
 
 /* Drops a pause that is short or old. */
 static void
@@ -507,7 +489,7 @@ iterations_create(void)
     struct iterations *it = xzalloc(sizeof *it);
 
     for (int i = 0; i < N_SERIES; i++) {
-        pauses_init(&it->series[i]);
+        it->series[i].parts = 1;
     }
     return it;
 }
