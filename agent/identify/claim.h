@@ -57,8 +57,6 @@ struct claim {
                                  * for processes. */
     uint64_t born;              /* Start time of the process, clock ticks
                                  * since boot; 0 if unknown. */
-    bool adopted;               /* Written by tracker.c: the kernel knows the
-                                 * process's older sockets. */
     unsigned int gpus;          /* That its launcher has given it, 0 if
                                  * unknown.  See registry_set_gpus(). */
     bool has_uid;               /* 'uid' is valid. */

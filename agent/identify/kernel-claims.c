@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/process.h"
@@ -37,6 +38,7 @@ struct kernel_claims {
     struct identity *identity;
     const struct registry *registry;
     struct hmap installed; /* Contains struct installed. */
+    uint64_t began;        /* Start of the agent, as of a claim's process. */
     size_t n_ended;
     bool touched;
     bool changed;   /* By the current comparison. */
@@ -91,7 +93,9 @@ kernel_claims_create(struct identity *identity,
                      const struct registry *registry)
 {
     struct kernel_claims *kc = xzalloc(sizeof *kc);
+    struct process self;
 
+    kc->began = process_read(getpid(), &self) ? self.born : 0;
     kc->identity = identity;
     kc->registry = registry;
     hmap_init(&kc->installed);
@@ -120,7 +124,8 @@ kernel_claims_touch(struct kernel_claims *kc)
     kc->touched = true;
 }
 
-/* Adds a thing, and returns it; NULL if its namespace is gone. */
+/* Adds a thing, and returns it; NULL if its namespace is gone.  The sockets of
+ * a process may be older than the programs that would have noted it. */
 static struct installed *
 add(struct kernel_claims *kc, const struct claim *claim)
 {
@@ -131,6 +136,9 @@ add(struct kernel_claims *kc, const struct claim *claim)
         && (!claim->path
             || identity_add_netns(kc->identity, claim->path, &key))) {
         return NULL;
+    }
+    if (claim->what.kind == CLAIMS_PROCESS && claim->born <= kc->began) {
+        identity_adopt(kc->identity, key);
     }
     i = xzalloc(sizeof *i);
     i->what = claim->what;

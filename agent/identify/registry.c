@@ -175,7 +175,7 @@ drop_squatters(struct registry *r, struct job *job)
         VLOG_WARN("%s: processes of another user had its name, they have lost "
                   "it",
                   job->name);
-        r->n_lost++;
+        r->has_lost = true;
         r->n_refused += n;
     }
 }

@@ -136,8 +136,8 @@ struct registry {
     size_t n_process_claims;    /* Registered ones of processes. */
     struct hmap jobs;           /* Contains struct job. */
     struct hmap claims;         /* Contains struct claim. */
-    uint64_t n_lost;            /* Times that a job has lost claims of other
-                                 * users. */
+    bool has_lost;              /* A job has lost claims of other users.
+                                 * Cleared by tracker.c. */
     uint64_t n_refused;         /* Jobs that were refused or displaced, and
                                  * processes that named a job of another
                                  * user, counted at each attempt. */

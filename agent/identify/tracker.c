@@ -29,13 +29,10 @@ struct tracker {
     struct registry registry;
     struct kernel_claims *claims;
     struct questions *questions;
-    uint64_t began; /* When the kernel's programs were there: clock
-                     * ticks since boot. */
 
     long long now;              /* time_msec() of the current run. */
     long long next_scan;        /* Of the cgroups. */
 
-    uint64_t n_lost;            /* Of 'registry', as far as handled. */
     uint64_t n_scans;           /* Scans of the cgroup tree. */
     uint64_t n_questions;       /* Of the kernel. */
 };
@@ -192,11 +189,8 @@ set_ports(struct tracker *t)
 static void
 open_kernel(struct tracker *t)
 {
-    struct process self;
-
     t->claims = kernel_claims_create(t->config.identity, &t->registry);
     t->questions = questions_create(&t->registry);
-    t->began = process_read(getpid(), &self) ? self.born : 0;
     set_ports(t);
     questions_add_all(t->questions);
 }
@@ -251,35 +245,17 @@ take_question(const struct identity_question *question, void *t_)
     }
 }
 
-/* Tells the kernel about the sockets of processes of jobs that are older than
- * the agent. */
-static void
-adopt_sockets(struct tracker *t)
-{
-    struct claim *claim;
-
-    HMAP_FOR_EACH (claim, node, &t->registry.claims) {
-        if (claim->what.kind == CLAIMS_PROCESS && !claim->adopted) {
-            claim->adopted = true;
-            if (claim->born <= t->began) {
-                identity_adopt(t->config.identity, claim->what.id);
-            }
-        }
-    }
-}
-
 static void
 run_kernel(struct tracker *t)
 {
     /* The sockets of processes that have lost their claim must leave the job's
      * slot at once. */
-    if (t->n_lost != t->registry.n_lost) {
-        t->n_lost = t->registry.n_lost;
+    if (t->registry.has_lost) {
+        t->registry.has_lost = false;
         ask_again(t);
     }
     identity_take_questions(t->config.identity, take_question, t);
     if (questions_run(t->questions, t->now)) {
-        adopt_sockets(t);
         kernel_claims_touch(t->claims);
     }
     kernel_claims_run(t->claims, t->now);
@@ -345,7 +321,7 @@ tracker_run(struct tracker *t)
 void
 tracker_wait(struct tracker *t)
 {
-    if (t->n_lost != t->registry.n_lost) {
+    if (t->registry.has_lost) {
         poll_immediate_wake();
     }
     questions_wait(t->questions);
