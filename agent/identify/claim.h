@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hash.h"
 #include "openvswitch/hmap.h"
 
 /* Sources of a claim, in order of decreasing precedence. */
@@ -46,6 +47,18 @@ struct claim_what {
     uint64_t id;                /* Inode of the directory of the cgroup or
                                  * of the namespace, or process id; never 0. */
 };
+
+static inline uint32_t
+claim_what_hash(const struct claim_what *what)
+{
+    return hash_add64(what->kind, what->id);
+}
+
+static inline bool
+claim_what_equals(const struct claim_what *a, const struct claim_what *b)
+{
+    return a->kind == b->kind && a->id == b->id;
+}
 
 struct claim {
     struct hmap_node node;      /* In struct registry's 'claims', by 'what'. */

@@ -12,7 +12,6 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "base/clock.h"
-#include "hash.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -59,20 +58,14 @@ slot_of(const struct kernel_claims *kc, const char *job)
     return kc->registry->class.slot(job, kc->registry->aux);
 }
 
-static uint32_t
-hash_what(const struct claim_what *what)
-{
-    return hash_uint64_basis(what->id, what->kind);
-}
-
 static struct installed *
 find(const struct kernel_claims *kc, const struct claim_what *what)
 {
     struct installed *i;
 
-    HMAP_FOR_EACH_WITH_HASH(i, node, hash_what(what), &kc->installed)
+    HMAP_FOR_EACH_WITH_HASH(i, node, claim_what_hash(what), &kc->installed)
     {
-        if (i->what.kind == what->kind && i->what.id == what->id) {
+        if (claim_what_equals(&i->what, what)) {
             return i;
         }
     }
@@ -143,7 +136,7 @@ add(struct kernel_claims *kc, const struct claim *claim)
     i = xzalloc(sizeof *i);
     i->what = claim->what;
     i->key = key;
-    hmap_insert(&kc->installed, &i->node, hash_what(&i->what));
+    hmap_insert(&kc->installed, &i->node, claim_what_hash(&i->what));
     return i;
 }
 

@@ -21,18 +21,6 @@ registry_init(struct registry *r)
     hmap_init(&r->claims);
 }
 
-static uint32_t
-hash_what(const struct claim_what *what)
-{
-    return hash_add64(what->kind, what->id);
-}
-
-static bool
-is_about(const struct claim *claim, const struct claim_what *what)
-{
-    return claim->what.kind == what->kind && claim->what.id == what->id;
-}
-
 /* Counts 'claim' among those of its job, or no longer. */
 static void
 count_claim(struct registry *r, const struct claim *claim, int n)
@@ -325,8 +313,9 @@ registry_find_claim(const struct registry *r, enum claim_source source,
 {
     struct claim *claim;
 
-    HMAP_FOR_EACH_WITH_HASH (claim, node, hash_what(what), &r->claims) {
-        if (claim->source == source && is_about(claim, what)) {
+    HMAP_FOR_EACH_WITH_HASH(claim, node, claim_what_hash(what), &r->claims)
+    {
+        if (claim->source == source && claim_what_equals(&claim->what, what)) {
             return claim;
         }
     }
@@ -339,8 +328,10 @@ registry_best_claim(const struct registry *r, const struct claim_what *what)
 {
     const struct claim *claim, *best = NULL;
 
-    HMAP_FOR_EACH_WITH_HASH (claim, node, hash_what(what), &r->claims) {
-        if (is_about(claim, what) && (!best || claim->source < best->source)) {
+    HMAP_FOR_EACH_WITH_HASH(claim, node, claim_what_hash(what), &r->claims)
+    {
+        if (claim_what_equals(&claim->what, what)
+            && (!best || claim->source < best->source)) {
             best = claim;
         }
     }
@@ -367,7 +358,7 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
         claim = xzalloc(sizeof *claim);
         claim->what = *what;
         claim->source = source;
-        hmap_insert(&r->claims, &claim->node, hash_what(what));
+        hmap_insert(&r->claims, &claim->node, claim_what_hash(what));
     } else {
         count_claim(r, claim, -1);
     }

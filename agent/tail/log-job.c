@@ -109,7 +109,6 @@ log_job_init(struct log_job *lj, const char *job, const struct log_spec *spec)
     char *cojob = xmemdup0(job, strcspn(job, "/"));
 
     *lj = (struct log_job){
-        .job = xstrdup(job),
         .spec = spec,
         .path = log_spec_path(spec, cojob, job + strlen(cojob) + 1),
     };
@@ -123,7 +122,6 @@ log_job_uninit(struct log_job *lj)
         close_file(lj->files[i]);
     }
     free(lj->path);
-    free(lj->job);
 }
 
 /* A scan for files that a path with wildcards names.

@@ -45,7 +45,6 @@ typedef void log_progress_func(const struct progress *, void *aux);
 
 /* Read-only outside this module. */
 struct log_job {
-    char *job;                  /* "COJOB/JOB". */
     const struct log_spec *spec;
     char *path;                 /* Path of the specification for this job. */
     size_t n_files;
