@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "openvswitch/dynamic-string.h"
 #include "openvswitch/vlog.h"
-#include "ovsdb-data.h"
 #include "ovsdb-idl.h"
 #include "util.h"
 #include "wire/hosts-idl.h"
@@ -106,7 +104,6 @@ void
 wanted_uninit(struct wanted *w)
 {
     shash_destroy_free_data(&w->jobs);
-    free(w->text);
 }
 
 /* Stores in '*row' what a job has that no order has. */
@@ -244,23 +241,6 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     }
 }
 
-/* Returns the content of 'db', to compare it. */
-static char *
-row_to_string(const struct hostsrec_host_wanted *db)
-{
-    struct ds s = DS_EMPTY_INITIALIZER;
-
-    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
-        const struct ovsdb_idl_column *column
-            = &hostsrec_host_wanted_columns[i];
-
-        ovsdb_datum_to_string(ovsdb_idl_read(&db->header_, column),
-                              &column->type, &s);
-        ds_put_char(&s, '\n');
-    }
-    return ds_steal_cstr(&s);
-}
-
 /* Looks at the row in 'idl'.  If it has changed since the last look, restarts
  * 'lease' and takes the row over, unless it is of an older generation than has
  * been seen.  Returns true if it was taken over. */
@@ -270,23 +250,17 @@ wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
 {
     unsigned int seqno = ovsdb_idl_get_seqno(idl);
     const struct hostsrec_host_wanted *db;
-    char *text;
 
     if (seqno == w->idl_seqno) {
         return false;
     }
     w->idl_seqno = seqno;
     db = hostsrec_host_wanted_first(idl); /* It has no other. */
-    if (!db) {
+    if (!db
+        || (w->present && db->version == w->version
+            && db->generation == w->generation)) {
         return false;           /* Its order holds until its lease ends. */
     }
-    text = row_to_string(db);
-    if (w->text && !strcmp(text, w->text)) {
-        free(text);
-        return false;
-    }
-    free(w->text);
-    w->text = text;
     if (!lease_row(lease, db->generation, db->lease_ms, now)) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 

@@ -61,9 +61,7 @@ long long lease_until(const struct lease *);
 #define WANTED_NO_DSCP UINT8_MAX
 
 struct wanted {
-    unsigned int idl_seqno;     /* Sequence number of the last check. */
-    char *text;                 /* Last content of the row, NULL before the
-                                 * first. */
+    unsigned int idl_seqno; /* Sequence number of the last check. */
 
     /* Values of the row that was applied last. */
     bool present;               /* False before the first one. */
