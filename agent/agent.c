@@ -507,7 +507,7 @@ run_wanted(struct agent *a, long long now)
             uid_t uid;
 
             if (on_job_owner(job->name, &uid, a)) {
-                tracker_set_owner(a->tracker, job, uid);
+                registry_set_owner(tracker_registry(a->tracker), job, uid);
             }
             set_job(a, job);
         }

@@ -289,8 +289,8 @@ tracker_destroy(struct tracker *t)
     free(t);
 }
 
-const struct registry *
-tracker_registry(const struct tracker *t)
+struct registry *
+tracker_registry(struct tracker *t)
 {
     return &t->registry;
 }
@@ -390,13 +390,6 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
     job->rung = rung >= 0 ? rung : job->rung;
     ask_again(t);
     return NULL;
-}
-
-void
-tracker_set_owner(struct tracker *t, struct job *job, uid_t uid)
-{
-    t->now = time_msec();
-    registry_set_owner(&t->registry, job, uid);
 }
 
 /* Removes the claim that tracker_claim() has added.  Returns NULL or a

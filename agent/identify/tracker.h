@@ -21,8 +21,8 @@
  * The functions of the registry's class are called from tracker_create() and
  * tracker_run(), for differences only.
  *
- * The tracker owns the registry.  Other modules read it, and write the members
- * of a job that they measure.  Main thread only. */
+ * The tracker owns the registry.  Other modules read it, set owners, and write
+ * the members of a job that they measure.  Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,10 +76,7 @@ char *tracker_claim(struct tracker *, enum claim_source, const char *name,
 char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
                       const char *kind, const char *text);
 
-/* Sets the user that owns the job, by the controller. */
-void tracker_set_owner(struct tracker *, struct job *, uid_t);
-
-const struct registry *tracker_registry(const struct tracker *);
+struct registry *tracker_registry(struct tracker *);
 
 /* Returns the numbers of scans and questions. */
 struct json *tracker_to_json(const struct tracker *);
