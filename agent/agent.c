@@ -367,8 +367,7 @@ load_programs(struct agent *a)
     if (error) {
         return error;
     }
-    error_number =
-        pods_create(a->identity, c->uplinks, c->n_uplinks, &a->pods);
+    error_number = pods_create(a->identity, &a->pods);
     return error_number ? xasprintf("cannot look at the interfaces of pods "
                                     "(%s)",
                                     ovs_strerror(error_number))

@@ -299,7 +299,7 @@ main(int argc, char *argv[])
         set_up(id, argv[3], atoi(argv[5]));
         error = identity_add_uplink(id, argv[4]);
     }
-    if (error || pods_create(id, &argv[4], 1, &pods)) {
+    if (error || pods_create(id, &pods)) {
         ovs_fatal(0, "%s", error ? error : "cannot look at interfaces");
     }
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -132,17 +132,15 @@ open_object(const char *pins)
     return object;
 }
 
-/* Removes the files in the folder of pins with names that begin with 'prefix'.
- */
+/* Removes the files in the folder of pins. */
 static void
-remove_pins(const char *pins, const char *prefix)
+remove_pins(const char *pins)
 {
     DIR *dir = opendir(pins);
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
-        if (entry->d_name[0] != '.'
-            && !strncmp(entry->d_name, prefix, strlen(prefix))) {
+        if (entry->d_name[0] != '.') {
             unlinkat(dirfd(dir), entry->d_name, 0);
         }
     }
@@ -160,7 +158,7 @@ load(struct identity *id)
 
     for (int attempt = 0; error && attempt < 2; attempt++) {
         if (attempt) {
-            remove_pins(id->pins, "");
+            remove_pins(id->pins);
             bpf_object__close(id->object);
         }
         id->object = open_object(id->pins);
@@ -596,10 +594,16 @@ identity_run(struct identity *id, long long now)
     }
 }
 
-void
-identity_look(struct identity *id)
+bool
+identity_look(struct identity *id, const char *iface)
 {
-    id->next_look = 0;
+    for (size_t i = 0; i < id->n_uplinks; i++) {
+        if (!strcmp(id->uplinks[i].name, iface)) {
+            id->next_look = 0;
+            return true;
+        }
+    }
+    return false;
 }
 
 void
@@ -878,7 +882,7 @@ identity_detach(const char *pins)
         }
     }
     if_freenameindex(ifaces);
-    remove_pins(pins, "");
+    remove_pins(pins);
     return rmdir(pins) && errno != ENOENT ? xasprintf(
                "%s: cannot remove the folder (%s)", pins, ovs_strerror(errno))
                                           : NULL;

@@ -121,8 +121,10 @@ void identity_remove_pod(struct identity *, int ifindex);
 /* Once a second, and after identity_look(): attaches again what somebody has
  * removed, and to interfaces that have been made again. */
 void identity_run(struct identity *, long long now);
-void identity_look(struct identity *);
 void identity_wait(const struct identity *);
+
+/* Returns false if the interface is no uplink. */
+bool identity_look(struct identity *, const char *iface);
 
 /* What the maps have.  Writers use whole assignments of a member. */
 struct identity_settings *identity_settings(struct identity *);

@@ -25,8 +25,6 @@ VLOG_DEFINE_THIS_MODULE(pods);
 
 struct pods {
     struct identity *identity;
-    char *const *uplinks;
-    size_t n_uplinks;
     struct mnl_socket *events;
     bool missed; /* Events were lost: all are looked at. */
     char message[MESSAGE_SIZE];
@@ -39,17 +37,6 @@ static const struct {
 } kinds[] = { { "veth", IDENTITY_VETH },
               { "netkit", IDENTITY_NETKIT },
               { "tun", IDENTITY_TAP } };
-
-static bool
-is_uplink(const struct pods *pods, const char *name)
-{
-    for (size_t i = 0; i < pods->n_uplinks; i++) {
-        if (!strcmp(pods->uplinks[i], name)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Attaches the program of the interface's kind, if it leads to pods.  The end
  * of netkit in a pod's namespace, if that is ours, has none (EACCES). */
@@ -92,9 +79,7 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
     } else if (nlh->nlmsg_type == RTM_NEWLINK) {
         const char *name = route_attr_string(route_attr(nlh, IFLA_IFNAME));
 
-        if (is_uplink(pods, name)) {
-            identity_look(pods->identity);
-        } else {
+        if (!identity_look(pods->identity, name)) {
             attach(pods, name, nlh);
         }
     }
@@ -116,15 +101,12 @@ look(struct pods *pods)
 }
 
 int
-pods_create(struct identity *identity, char *const *uplinks, size_t n,
-            struct pods **podsp)
+pods_create(struct identity *identity, struct pods **podsp)
 {
     struct pods *pods = xzalloc(sizeof *pods);
     int group = RTNLGRP_NSID, error = 0;
 
     pods->identity = identity;
-    pods->uplinks = uplinks;
-    pods->n_uplinks = n;
     pods->events =
         mnl_socket_open2(NETLINK_ROUTE, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (!pods->events

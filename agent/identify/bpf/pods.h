@@ -19,21 +19,17 @@
  * of the driver, has no socket.  Both are off by default; GRO of a veth is
  * switched off, and the doctor (doctor.h) names XDP.
  *
- *    error = pods_create(identity, uplinks, n, &pods);
+ *    error = pods_create(identity, &pods);
  *    pods_run(pods);
  *    pods_wait(pods);
  *
  * pods_run() and pods_wait() do nothing for NULL.  Main thread only. */
 
-#include <stddef.h>
-
 struct identity;
 struct pods;
 
-/* 'uplinks' are names, which must outlive it.  Returns 0 or a positive
- * errno. */
-int pods_create(struct identity *, char *const *uplinks, size_t n,
-                struct pods **);
+/* After identity_add_uplink().  Returns 0 or a positive errno. */
+int pods_create(struct identity *, struct pods **);
 void pods_destroy(struct pods *);
 
 void pods_run(struct pods *);

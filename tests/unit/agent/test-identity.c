@@ -797,12 +797,11 @@ raw_sender(pid_t netns, const char *cgroup)
 static struct pods *
 begin_tags(struct fixture *f, enum identity_mode mode)
 {
-    static char uplink[] = "up0", *const uplinks[] = { uplink };
     struct pods *pods;
 
     claim_cgroup(f->id, "a", SLOT_A);
     identity_settings(f->id)->mode = mode;
-    assert_int_equal(pods_create(f->id, uplinks, 1, &pods), 0);
+    assert_int_equal(pods_create(f->id, &pods), 0);
     run("for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
     return pods;
 }
