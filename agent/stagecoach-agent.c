@@ -36,15 +36,9 @@ static struct latch exiting;
 static struct latch reload;
 
 static void
-on_sigterm(int signr OVS_UNUSED)
+on_signal(int signr)
 {
-    latch_set(&exiting);
-}
-
-static void
-on_sighup(int signr OVS_UNUSED)
-{
-    latch_set(&reload);
+    latch_set(signr == SIGHUP ? &reload : &exiting);
 }
 
 static void
@@ -173,9 +167,9 @@ main(int argc, char *argv[])
     ovs_set_program_name(argv[0], STAGECOACH_VERSION);
     latch_init(&exiting);
     latch_init(&reload);
-    signal(SIGTERM, on_sigterm);
-    signal(SIGINT, on_sigterm);
-    signal(SIGHUP, on_sighup);
+    signal(SIGTERM, on_signal);
+    signal(SIGINT, on_signal);
+    signal(SIGHUP, on_signal);
     fatal_ignore_sigpipe();
     agent_options_parse(argc, argv, &config);
     if (config.unload) {
