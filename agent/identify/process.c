@@ -152,29 +152,30 @@ process_cgroup(pid_t pid, char *path, size_t size)
            && process_parse_cgroup(text, path, size);
 }
 
-/* Stores the processes of the cgroup at 'path' in '*pidsp', which the caller
- * must free, and returns their number. */
-size_t
-processes_of_cgroup(const char *path, pid_t **pidsp)
+void
+pids_add(struct pids *p, pid_t pid)
+{
+    if (p->n >= p->allocated) {
+        p->pids = x2nrealloc(p->pids, &p->allocated, sizeof *p->pids);
+    }
+    p->pids[p->n++] = pid;
+}
+
+void
+pids_add_cgroup(const char *path, void *pids)
 {
     char *file = xasprintf("%s/cgroup.procs", path);
     FILE *stream = fopen(file, "re");
-    size_t n = 0, allocated = 0;
-    pid_t *pids = NULL;
+    struct pids *p = pids;
     int pid;
 
-    while (stream && n < MAX_PROCESSES && fscanf(stream, "%d", &pid) == 1) {
-        if (n >= allocated) {
-            pids = x2nrealloc(pids, &allocated, sizeof *pids);
-        }
-        pids[n++] = pid;
+    while (stream && p->n < MAX_PROCESSES && fscanf(stream, "%d", &pid) == 1) {
+        pids_add(p, pid);
     }
     if (stream) {
         fclose(stream);
     }
     free(file);
-    *pidsp = pids;
-    return n;
 }
 
 /* A process with the rights of a job. */

@@ -54,7 +54,15 @@ bool process_is_of_host(pid_t);
 bool process_cgroup(pid_t, char *path, size_t size);
 bool process_parse_cgroup(const char *text, char *path, size_t size);
 
-size_t processes_of_cgroup(const char *path, pid_t **pidsp);
+/* Ids of processes; the caller frees 'pids'. */
+struct pids {
+    pid_t *pids;
+    size_t n, allocated;
+};
+
+/* Add a process, or those of the cgroup at 'path' to a struct pids. */
+void pids_add(struct pids *, pid_t);
+void pids_add_cgroup(const char *path, void *pids);
 
 #define JOB_PROCESS_MAX_GROUPS 64
 

@@ -86,15 +86,15 @@ check_claims(struct tracker *t)
 static bool
 find_user(const char *path, uid_t *uidp)
 {
-    pid_t *pids;
-    size_t n = processes_of_cgroup(path, &pids);
+    struct pids p = { .n = 0 };
     bool found = false;
 
     *uidp = 0;
-    for (size_t i = 0; i < MIN(n, MAX_USERS) && !*uidp; i++) {
-        found = process_user(pids[i], uidp) || found;
+    pids_add_cgroup(path, &p);
+    for (size_t i = 0; i < MIN(p.n, MAX_USERS) && !*uidp; i++) {
+        found = process_user(p.pids[i], uidp) || found;
     }
-    free(pids);
+    free(p.pids);
     return found;
 }
 

@@ -33,7 +33,6 @@ VLOG_DEFINE_THIS_MODULE(log_readers);
 #define LOG_ENVIRON "STAGECOACH_LOG"
 #define MAX_LOOKUPS_A_RUN 8     /* Jobs whose processes are read. */
 #define MAX_LOOKS 16            /* Processes of a job that are read. */
-#define MAX_PIDS 4096           /* Of a job that are known. */
 #define MAX_CGROUPS 256         /* Below one of a job that are read. */
 
 /* Time until a tail that has failed is replaced, in ms: doubles up to the
@@ -250,32 +249,6 @@ log_readers_load(struct log_readers *lr, const char *file)
 
 /* Processes of the job. */
 
-struct pids {
-    pid_t *pids;
-    size_t n;
-};
-
-static void
-add_pids(struct pids *p, const pid_t *pids, size_t n)
-{
-    n = MIN(n, MAX_PIDS - p->n);
-    if (n) {
-        p->pids = xrealloc(p->pids, (p->n + n) * sizeof *p->pids);
-        memcpy(p->pids + p->n, pids, n * sizeof *pids);
-        p->n += n;
-    }
-}
-
-static void
-add_cgroup(const char *path, void *pids_)
-{
-    pid_t *pids;
-    size_t n = processes_of_cgroup(path, &pids);
-
-    add_pids(pids_, pids, n);
-    free(pids);
-}
-
 /* Returns the processes in the job's cgroup of the tree, in cgroups that are
  * claimed for it, in those below, and those that are claimed themselves.
  * Processes in claimed network namespaces are not among them.  The caller
@@ -289,19 +262,17 @@ find_pids(const struct log_readers *lr, const struct job *job)
     if (lr->cgroup_root) {
         char *path = xasprintf("%s/%s", lr->cgroup_root, job->name);
 
-        cgroup_walk(path, MAX_CGROUPS, add_cgroup, &p);
+        cgroup_walk(path, MAX_CGROUPS, pids_add_cgroup, &p);
         free(path);
     }
     HMAP_FOR_EACH (claim, node, &lr->registry->claims) {
-        pid_t pid = claim->what.id;
-
         if (claim->job != job) {
             continue;
         }
         if (claim->what.kind == CLAIMS_PROCESS) {
-            add_pids(&p, &pid, 1);
+            pids_add(&p, claim->what.id);
         } else if (claim->what.kind == CLAIMS_CGROUP && claim->path) {
-            cgroup_walk(claim->path, MAX_CGROUPS, add_cgroup, &p);
+            cgroup_walk(claim->path, MAX_CGROUPS, pids_add_cgroup, &p);
         }
     }
     return p;
