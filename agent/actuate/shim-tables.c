@@ -8,13 +8,10 @@
 #include <string.h>
 
 #include "agent/identify/registry.h"
-#include "hash.h"
 #include "util.h"
 
 struct slot_job {
-    struct hmap_node node;      /* In struct slot_table's 'jobs', by name. */
     struct shim_slot want;      /* 'slot' is its number, 0 if none is free. */
-    uint16_t before;            /* Its number before slot_table_adopt(). */
     uint64_t next_bin;          /* First bin that has not been received. */
     bool decided;               /* False: a row that the shim already has for
                                  * this name is as good as 'want'. */
@@ -24,32 +21,13 @@ void
 slot_table_init(struct slot_table *st)
 {
     memset(st, 0, sizeof *st);
-    hmap_init(&st->jobs);
+    shash_init(&st->jobs);
 }
 
 void
 slot_table_uninit(struct slot_table *st)
 {
-    struct slot_job *job;
-
-    HMAP_FOR_EACH_SAFE (job, node, &st->jobs) {
-        hmap_remove(&st->jobs, &job->node);
-        free(job);
-    }
-    hmap_destroy(&st->jobs);
-}
-
-static struct slot_job *
-find_job(const struct slot_table *st, const char *name)
-{
-    struct slot_job *job;
-
-    HMAP_FOR_EACH_WITH_HASH (job, node, hash_string(name, 0), &st->jobs) {
-        if (!strcmp(job->want.name, name)) {
-            return job;
-        }
-    }
-    return NULL;
+    shash_destroy_free_data(&st->jobs);
 }
 
 static void
@@ -99,13 +77,13 @@ void
 slot_table_want(struct slot_table *st, const struct shim_slot *row,
                 bool decided)
 {
-    struct slot_job *job = find_job(st, row->name);
+    struct slot_job *job = shash_find_data(&st->jobs, row->name);
     uint16_t number = job ? job->want.slot : 0;
     bool is_new = !job;
 
     if (is_new) {
         job = xzalloc(sizeof *job);
-        hmap_insert(&st->jobs, &job->node, hash_string(row->name, 0));
+        shash_add(&st->jobs, row->name, job);
     }
     job->want = *row;
     job->want.slot = number;
@@ -119,13 +97,10 @@ slot_table_want(struct slot_table *st, const struct shim_slot *row,
 void
 slot_table_unwant(struct slot_table *st, const char *name)
 {
-    struct slot_job *job = find_job(st, name);
+    struct slot_job *job = shash_find_and_delete(&st->jobs, name);
 
     if (job) {
-        if (job->want.slot) {
-            st->owners[job->want.slot] = NULL;
-        }
-        hmap_remove(&st->jobs, &job->node);
+        st->owners[job->want.slot] = NULL;
         free(job);
     }
 }
@@ -136,7 +111,7 @@ slot_table_unwant(struct slot_table *st, const char *name)
 void
 slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
 {
-    struct slot_job *job;
+    struct shash_node *node;
 
     memset(st->installed, 0, sizeof st->installed);
     for (size_t i = 0; i < n; i++) {
@@ -155,18 +130,21 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
         }
     }
     memset(st->owners, 0, sizeof st->owners);
-    HMAP_FOR_EACH (job, node, &st->jobs) {
-        job->before = job->want.slot;
-        job->want.slot = 0;
-        take_row(st, job);
+    SHASH_FOR_EACH (node, &st->jobs) {
+        take_row(st, node->data);
     }
-    HMAP_FOR_EACH (job, node, &st->jobs) {
-        if (!job->want.slot && job->before && !st->owners[job->before]) {
-            give_number(st, job, job->before);
+    SHASH_FOR_EACH (node, &st->jobs) {
+        struct slot_job *job = node->data;
+
+        if (job->want.slot && !st->owners[job->want.slot]) {
+            st->owners[job->want.slot] = job;
         }
     }
-    HMAP_FOR_EACH (job, node, &st->jobs) {
-        if (!job->want.slot) {
+    SHASH_FOR_EACH (node, &st->jobs) {
+        struct slot_job *job = node->data;
+
+        if (st->owners[job->want.slot] != job) {
+            job->want.slot = 0;
             find_number(st, job);
         }
     }
@@ -184,16 +162,17 @@ is_as_wanted(const struct slot_job *job, const struct shim_slot *have)
 void
 slot_table_changes(struct slot_table *st, struct slot_changes *changes)
 {
-    struct slot_job *job;
+    struct shash_node *node;
 
     changes->n_set = changes->n_clear = 0;
-    HMAP_FOR_EACH (job, node, &st->jobs) {
-        struct shim_slot *have = &st->installed[job->want.slot];
+    SHASH_FOR_EACH (node, &st->jobs) {
+        struct slot_job *job = node->data;
+        struct shim_slot *have;
 
         if (!job->want.slot) {
             find_number(st, job);
-            have = &st->installed[job->want.slot];
         }
+        have = &st->installed[job->want.slot];
         if (job->want.slot && !is_as_wanted(job, have)) {
             *have = changes->set[changes->n_set++] = job->want;
         }
@@ -210,7 +189,7 @@ slot_table_changes(struct slot_table *st, struct slot_changes *changes)
 uint16_t
 slot_table_number(const struct slot_table *st, const char *name)
 {
-    const struct slot_job *job = find_job(st, name);
+    const struct slot_job *job = shash_find_data(&st->jobs, name);
 
     return job ? job->want.slot : 0;
 }

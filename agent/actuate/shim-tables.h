@@ -20,13 +20,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "openvswitch/hmap.h"
+#include "openvswitch/shash.h"
 #include "wire/shim-protocol.h"
 
 struct slot_job;
 
 struct slot_table {
-    struct hmap jobs;           /* Contains struct slot_job, by name. */
+    struct shash jobs; /* Contains struct slot_job, by name. */
 
     /* By number: the job, and the row of the shim, whose 'slot' is 0 if there
      * is none. */

@@ -200,7 +200,7 @@ handle_bins(struct shim_actuator *s, const void *body, size_t size)
 static void
 request_bins(struct shim_actuator *s)
 {
-    if (hmap_count(&s->base.slots.jobs) > FEW_JOBS
+    if (shash_count(&s->base.slots.jobs) > FEW_JOBS
         && s->n_requests++ % SELDOM) {
         return;
     }
