@@ -340,8 +340,9 @@ log_rules_parse(const char *name, const char *text, struct log_rules **rulesp)
 }
 
 char *
-log_spec_path(const struct log_spec *s, const char *cojob, const char *job)
+log_spec_path(const struct log_spec *s, const char *job)
 {
+    int n_cojob = strcspn(job, "/");
     char *path = NULL;
     size_t size;
     FILE *stream = must(open_memstream(&path, &size));
@@ -351,8 +352,10 @@ log_spec_path(const struct log_spec *s, const char *cojob, const char *job)
             putc(*p, stream);
         } else if (*++p == '%') {
             putc('%', stream);
+        } else if (*p == 'c') {
+            fprintf(stream, "%.*s", n_cojob, job);
         } else {
-            fputs(*p == 'c' ? cojob : job, stream);
+            fputs(job + n_cojob + 1, stream);
         }
     }
     if (fclose(stream)) {

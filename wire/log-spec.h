@@ -79,9 +79,8 @@ char *log_rules_parse(const char *name, const char *text, struct log_rules **);
 void log_spec_uninit(struct log_spec *);
 void log_rules_destroy(struct log_rules *);
 
-/* Returns the path of 'spec' for a job, with %c and %j replaced. */
-char *log_spec_path(const struct log_spec *, const char *cojob,
-                    const char *job);
+/* Returns the path of 'spec' for "COJOB/JOB", with %c and %j replaced. */
+char *log_spec_path(const struct log_spec *, const char *job);
 
 /* Returns the text from which log_spec_parse() makes the same specification.
  */

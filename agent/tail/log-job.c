@@ -106,13 +106,7 @@ read_file(struct log_file *f)
 void
 log_job_init(struct log_job *lj, const char *job, const struct log_spec *spec)
 {
-    char *cojob = xmemdup0(job, strcspn(job, "/"));
-
-    *lj = (struct log_job){
-        .spec = spec,
-        .path = log_spec_path(spec, cojob, job + strlen(cojob) + 1),
-    };
-    free(cojob);
+    *lj = (struct log_job){ .spec = spec, .path = log_spec_path(spec, job) };
 }
 
 void

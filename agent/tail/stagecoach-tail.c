@@ -168,6 +168,8 @@ limit(int resource, rlim_t soft, rlim_t hard)
     return setrlimit(resource, &(struct rlimit){ soft, hard });
 }
 
+/* These return 0, or another number after an error. */
+
 static int
 limit_all(void)
 {
@@ -178,11 +180,9 @@ limit_all(void)
     }
 #endif
     return limit(RLIMIT_CPU, TAIL_CPU_S, TAIL_CPU_S + 1)
-                   || limit(RLIMIT_NOFILE, TAIL_OPEN_FILES, TAIL_OPEN_FILES)
-                   || limit(RLIMIT_FSIZE, 0, 0) || limit(RLIMIT_CORE, 0, 0)
-                   || limit(RLIMIT_NPROC, 0, 0) || limit(RLIMIT_MEMLOCK, 0, 0)
-               ? -1
-               : 0;
+           || limit(RLIMIT_NOFILE, TAIL_OPEN_FILES, TAIL_OPEN_FILES)
+           || limit(RLIMIT_FSIZE, 0, 0) || limit(RLIMIT_CORE, 0, 0)
+           || limit(RLIMIT_NPROC, 0, 0) || limit(RLIMIT_MEMLOCK, 0, 0);
 }
 
 /* Gives up all capabilities, which user 0 keeps when it changes its user. */
@@ -196,19 +196,15 @@ drop_capabilities(void)
 
     memset(none, 0, sizeof none);
     return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-                   || syscall(SYS_capset, &header, none)
-               ? -1
-               : 0;
+           || syscall(SYS_capset, &header, none);
 }
 
 static int
 change_user(const struct tail_start *start)
 {
     return setgroups(start->n_groups, start->groups)
-                   || setresgid(start->gid, start->gid, start->gid)
-                   || setresuid(start->uid, start->uid, start->uid)
-               ? -1
-               : 0;
+           || setresgid(start->gid, start->gid, start->gid)
+           || setresuid(start->uid, start->uid, start->uid);
 }
 
 /* Returns true if this process has the rights of 'start' and no others. */

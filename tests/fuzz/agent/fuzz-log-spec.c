@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 check(const struct log_spec *s)
 {
-    char *path = log_spec_path(s, "asha", "t0");
+    char *path = log_spec_path(s, "asha/t0");
     char *text = log_spec_to_text(s), *again;
     struct log_spec copy;
 

@@ -210,7 +210,7 @@ paths_have_the_names_of_jobs(void **state OVS_UNUSED)
     assert_int_equal(log_spec_path_length(text + strlen("csv:")),
                      strlen("/a,b/%c/100%%%j"));
     free(text);
-    assert_is(log_spec_path(&log_feed_spec, "asha", "t0"), "/a,b/asha/100%t0");
+    assert_is(log_spec_path(&log_feed_spec, "asha/t0"), "/a,b/asha/100%t0");
     log_spec_uninit(&log_feed_spec);
 }
 
