@@ -38,10 +38,10 @@ struct bypass {
     struct watchdog watchdog;
     pid_t pid;                  /* Of the shim, 0 if unknown. */
     int pidfd;                  /* Readable when the shim exits, or -1. */
-    int netns;                  /* The shim's network namespace, or -1. */
 
-    struct bypass_ports ports;  /* Interfaces to join. */
-    struct route_socket *path;  /* NULL until the namespace is known. */
+    struct bypass_ports ports; /* Interfaces to join, "" until known. */
+    struct route_socket *path; /* In their namespace, NULL until that is
+                                * known. */
     enum path_state state;
     long long next;             /* Time of the next check or attempt. */
     int last_error;             /* So that each error is logged once. */
@@ -82,47 +82,30 @@ close_process(struct bypass *b)
     if (b->pidfd >= 0) {
         close(b->pidfd);
     }
-    if (b->netns >= 0) {
-        close(b->netns);
-    }
-    b->pidfd = b->netns = -1;
+    b->pidfd = -1;
     b->pid = 0;
 }
 
-/* Opens the path in namespace 'netns', in place of the open one unless that
- * fails. */
+/* Opens the path in the network namespace of the file 'name', NULL for the
+ * agent's, in place of the open one unless that fails. */
 static void
-open_path(struct bypass *b, int netns)
+open_path(struct bypass *b, const char *name)
 {
+    int netns = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
     struct route_socket *path;
-    int error = route_socket_open(netns, &path);
+    int error = name && netns < 0 ? errno : route_socket_open(netns, &path);
 
     if (error) {
         VLOG_WARN("bypass unavailable: cannot enter the shim's network "
                   "namespace (%s)",
                   ovs_strerror(error));
-        return;
-    }
-    route_socket_close(b->path);
-    b->path = path;
-}
-
-static void
-open_configured_path(struct bypass *b)
-{
-    char *name = xasprintf("/run/netns/%s", b->ports.netns);
-    int netns = b->ports.netns[0] ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-
-    if (b->ports.netns[0] && netns < 0) {
-        VLOG_WARN("%s: %s; bypass unavailable until the shim has connected "
-                  "once", name, ovs_strerror(errno));
     } else {
-        open_path(b, netns);
+        route_socket_close(b->path);
+        b->path = path;
     }
     if (netns >= 0) {
         close(netns);
     }
-    free(name);
 }
 
 /* 'ports' may be NULL: they are learned from the first shim. */
@@ -132,10 +115,13 @@ bypass_create(const struct bypass_ports *ports, long long now)
     struct bypass *b = xzalloc(sizeof *b);
 
     watchdog_init(&b->watchdog, now);
-    b->pidfd = b->netns = -1;
+    b->pidfd = -1;
     if (ports) {
+        char *name = xasprintf("/run/netns/%s", ports->netns);
+
         b->ports = *ports;
-        open_configured_path(b);
+        open_path(b, ports->netns[0] ? name : NULL);
+        free(name);
     }
     return b;
 }
@@ -151,9 +137,9 @@ bypass_destroy(struct bypass *b)
     }
 }
 
-/* Notes that 'fd' is connected to a shim.  The descriptors opened here stay
- * valid when the process exits; while the connection exists, the process id
- * cannot have been reused. */
+/* Notes that 'fd' is connected to a shim.  What is opened here stays valid
+ * when the process exits; while the connection exists, the process id cannot
+ * have been reused. */
 void
 bypass_connected(struct bypass *b, int fd, long long now)
 {
@@ -167,7 +153,7 @@ bypass_connected(struct bypass *b, int fd, long long now)
 
         b->pid = cred.pid;
         b->pidfd = syscall(SYS_pidfd_open, cred.pid, 0);
-        b->netns = open(name, O_RDONLY | O_CLOEXEC);
+        open_path(b, name);
         free(name);
     }
 }
@@ -178,18 +164,6 @@ bypass_requested(struct bypass *b, long long now)
     watchdog_requested(&b->watchdog, now);
 }
 
-static void
-store_ports(struct bypass *b, const struct shim_ports *ports)
-{
-    ovs_strlcpy(b->ports.iface, ports->host, sizeof b->ports.iface);
-    ovs_strlcpy(b->ports.other, ports->uplink, sizeof b->ports.other);
-    if (b->netns >= 0) {
-        open_path(b, b->netns);
-        close(b->netns);
-        b->netns = -1;
-    }
-}
-
 /* Handles a reply to SHIM_PORTS.  'ports' is NULL if the shim does not know
  * the request: an older version, which replies and therefore runs. */
 void
@@ -197,7 +171,8 @@ bypass_received(struct bypass *b, const struct shim_ports *ports)
 {
     if (ports) {
         watchdog_received(&b->watchdog, ports->polls, ports->poll_age_ns);
-        store_ports(b, ports);
+        ovs_strlcpy(b->ports.iface, ports->host, sizeof b->ports.iface);
+        ovs_strlcpy(b->ports.other, ports->uplink, sizeof b->ports.other);
     } else {
         watchdog_received(&b->watchdog, 1, 0);
     }
@@ -295,7 +270,7 @@ bypass_run(struct bypass *b, long long now)
 
     check_process(b, now);
     verdict = watchdog_judge(&b->watchdog, now);
-    if (verdict == WATCHDOG_UNSURE || !b->path) {
+    if (verdict == WATCHDOG_UNSURE || !b->path || !b->ports.iface[0]) {
         return;
     }
 
