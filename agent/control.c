@@ -175,33 +175,23 @@ control_links(struct unixctl_conn *conn, int argc OVS_UNUSED,
     free(name);
 }
 
-/* SOURCE COJOB JOB KIND TEXT [rung=N] [uid=N] [gpus=N] */
-struct claim_command {
-    enum claim_source source;
-    char name[64];
-    const char *kind;
-    const char *text;
-    int64_t rung;               /* -1 if not given. */
-    int64_t uid;                /* -1 if not given. */
-    unsigned int gpus;          /* 0 if not given. */
-};
-
 /* Parses "rung=N", "uid=N" or "gpus=N".  Returns NULL or a malloc()'d message.
  */
 static char *
-parse_claim_option(const char *text, struct claim_command *command)
+parse_claim_option(const char *text, struct claim_request *r)
 {
     unsigned long long int value;
 
     if (!strncmp(text, "rung=", 5) && str_to_ullong(text + 5, 10, &value)
         && value <= 1000000) {
-        command->rung = value;
+        r->rung = value;
     } else if (!strncmp(text, "uid=", 4) && str_to_ullong(text + 4, 10, &value)
                && value <= MEMBERSHIP_MAX_UID) {
-        command->uid = value;
+        r->has_uid = true;
+        r->uid = value;
     } else if (!strncmp(text, "gpus=", 5)
                && str_to_ullong(text + 5, 10, &value) && value <= 1024) {
-        command->gpus = value;
+        r->gpus = value;
     } else {
         return xasprintf("\"%.40s\" is no rung, user or number of GPUs, "
                          "rung=0 to rung=1000000, uid=0 to uid=%u and gpus=0 "
@@ -211,30 +201,27 @@ parse_claim_option(const char *text, struct claim_command *command)
     return NULL;
 }
 
-/* Parses 'argv' into '*command'.  Returns NULL or a malloc()'d message. */
+/* Parses SOURCE COJOB JOB KIND TEXT [rung=N] [uid=N] [gpus=N].  The caller
+ * frees 'r->path'.  Returns NULL or a malloc()'d message. */
 static char *
-parse_claim(int argc, const char *argv[], struct claim_command *command)
+parse_claim(const struct agent *a, int argc, const char *argv[],
+            struct claim_request *r)
 {
     char *error;
 
-    command->source = claim_source_from_name(argv[1]);
-    if (command->source != CLAIM_REGISTRATION
-        && command->source != CLAIM_LAUNCHER) {
+    *r = (struct claim_request){ .rung = -1 };
+    r->source = claim_source_from_name(argv[1]);
+    if (r->source != CLAIM_REGISTRATION && r->source != CLAIM_LAUNCHER) {
         return xasprintf("\"%.40s\" does not claim, registration and launcher "
                          "are allowed", argv[1]);
     }
-    error = parse_job(&argv[2], command->name);
-    if (error) {
-        return error;
-    }
-    command->kind = argv[4];
-    command->text = argv[5];
-    command->rung = command->uid = -1;
-    command->gpus = 0;
+    error = parse_job(&argv[2], r->job);
     for (int i = 6; !error && i < argc; i++) {
-        error = parse_claim_option(argv[i], command);
+        error = parse_claim_option(argv[i], r);
     }
-    return error;
+    return error ? error
+                 : claim_what_parse(argv[4], argv[5], a->cgroup_mount,
+                                    &r->what, &r->path);
 }
 
 static void
@@ -242,24 +229,26 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
               void *a_)
 {
     struct agent *a = a_;
-    struct claim_command c;
-    char *error = parse_claim(argc, argv, &c);
-    uid_t uid = c.uid;
+    struct claim_request r;
+    char *error = parse_claim(a, argc, argv, &r);
 
-    if (!error) {
-        error =
-            (!strcmp(argv[0], "agent/claim")
-                 ? tracker_claim(a->tracker, c.source, c.name, c.kind, c.text,
-                                 c.rung, c.gpus, c.uid >= 0 ? &uid : NULL)
-                 : tracker_unclaim(a->tracker, c.source, c.name, c.kind,
-                                   c.text));
+    if (!error && !strcmp(argv[0], "agent/unclaim")) {
+        error = tracker_unclaim(a->tracker, &r)
+                    ? NULL
+                    : xasprintf("%s: %s does not claim this %s", r.job,
+                                argv[1], argv[4]);
+    } else if (!error && !tracker_claim(a->tracker, &r)) {
+        error = xasprintf("%s: this host has too many jobs, %d registered "
+                          "ones, %d of a user, are allowed",
+                          r.job, REGISTRY_MAX_JOBS, REGISTRY_MAX_UID_JOBS);
     }
+    free(r.path);
     if (error) {
         refuse(conn, error);
     } else {
         struct json *json = json_object_create();
 
-        json_object_put_string(json, "job", c.name);
+        json_object_put_string(json, "job", r.job);
         reply(conn, json);
     }
 }

@@ -357,61 +357,40 @@ ask_again(struct tracker *t)
     kernel_claims_touch(t->claims);
 }
 
-char *
-tracker_claim(struct tracker *t, enum claim_source source, const char *name,
-              const char *kind, const char *text, int64_t rung,
-              unsigned int gpus, const uid_t *uid)
+bool
+tracker_claim(struct tracker *t, struct claim_request *r)
 {
-    struct claim_what what;
     struct process process;
     struct claim *claim;
     struct job *job;
-    char *path;
-    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what,
-                                   &path);
 
-    if (error) {
-        return error;
-    }
     t->now = time_msec();
-    job = registry_claim(&t->registry, source, name, &what, uid, t->now);
+    job = registry_claim(&t->registry, r->source, r->job, &r->what,
+                         r->has_uid ? &r->uid : NULL, t->now);
     if (!job) {
-        free(path);
-        return xasprintf("%s: this host has too many jobs, %d registered "
-                         "ones, %d of a user, are allowed", name,
-                         REGISTRY_MAX_JOBS, REGISTRY_MAX_UID_JOBS);
+        return false;
     }
-    claim = registry_find_claim(&t->registry, source, &what);
+    claim = registry_find_claim(&t->registry, r->source, &r->what);
     free(claim->path);
-    claim->path = path;
-    claim->born = what.kind == CLAIMS_PROCESS
-                  && process_read(what.id, &process) ? process.born : 0;
-    registry_set_gpus(&t->registry, claim, gpus);
-    job->rung = rung >= 0 ? rung : job->rung;
+    claim->path = r->path;
+    r->path = NULL;
+    claim->born =
+        r->what.kind == CLAIMS_PROCESS && process_read(r->what.id, &process)
+            ? process.born
+            : 0;
+    registry_set_gpus(&t->registry, claim, r->gpus);
+    job->rung = r->rung >= 0 ? r->rung : job->rung;
     ask_again(t);
-    return NULL;
+    return true;
 }
 
-/* Removes the claim that tracker_claim() has added.  Returns NULL or a
- * malloc()'d message. */
-char *
-tracker_unclaim(struct tracker *t, enum claim_source source, const char *name,
-                const char *kind, const char *text)
+bool
+tracker_unclaim(struct tracker *t, const struct claim_request *r)
 {
-    struct claim_what what;
-    char *path;
-    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what,
-                                   &path);
+    bool had = registry_unclaim(&t->registry, r->source, r->job, &r->what);
 
-    if (error) {
-        return error;
+    if (had) {
+        ask_again(t);
     }
-    free(path);
-    if (!registry_unclaim(&t->registry, source, name, &what)) {
-        return xasprintf("%s: %s does not claim this %s", name,
-                         claim_source_name(source), kind);
-    }
-    t->now = time_msec();
-    ask_again(t);
-    return NULL;
+    return had;
 }

@@ -66,15 +66,24 @@ void tracker_touch(struct tracker *);
  * Looks for the cgroup of an unknown job at once. */
 struct job *tracker_register(struct tracker *, const char *name);
 
-/* Adds a claim of 'source' for the job called 'name'.  It ends by
- * tracker_unclaim() or when the claimed thing no longer exists.  'rung' is -1,
- * 'gpus' is 0 and 'uid' is NULL if unknown.  Returns NULL or a malloc()'d
- * message. */
-char *tracker_claim(struct tracker *, enum claim_source, const char *name,
-                    const char *kind, const char *text, int64_t rung,
-                    unsigned int gpus, const uid_t *uid);
-char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
-                      const char *kind, const char *text);
+/* What somebody claims for a job, or gives up. */
+struct claim_request {
+    enum claim_source source;
+    char job[64]; /* "COJOB/JOB". */
+    struct claim_what what;
+    char *path;   /* As in struct claim, which takes it over. */
+    int64_t rung; /* -1 if unknown. */
+    bool has_uid; /* 'uid' is valid. */
+    uid_t uid;
+    unsigned int gpus; /* 0 if unknown. */
+};
+
+/* Adds a claim, which ends by tracker_unclaim() or when the claimed thing no
+ * longer exists.  Returns false if there are too many jobs. */
+bool tracker_claim(struct tracker *, struct claim_request *);
+
+/* Returns false if there is no such claim. */
+bool tracker_unclaim(struct tracker *, const struct claim_request *);
 
 struct registry *tracker_registry(struct tracker *);
 
