@@ -123,23 +123,14 @@ log_report(struct log_decoder *d, enum log_key key, double value)
 static void
 take_line(struct log_decoder *d, char *line, size_t n)
 {
-    bool (*read)(struct log_decoder *, char *line) = d->class->line;
-    bool good;
-
-    if (n && line[n - 1] == '\r') {
-        n--;
-    }
+    n -= n && line[n - 1] == '\r';
     line[n] = '\0';
-    if (d->first && d->class->head) {
-        read = d->class->head;
+    if (n) {
+        d->counts.records++;
+        d->counts.malformed +=
+            memchr(line, '\0', n) || !d->class->line(d, line);
     }
     d->first = false;
-    if (!n) {
-        return;
-    }
-    good = !memchr(line, '\0', n) && read(d, line);
-    d->counts.records++;
-    d->counts.malformed += !good;
 }
 
 /* Adds to the incomplete line unless it would be too long. */
@@ -191,7 +182,7 @@ log_decoder_restart(struct log_decoder *d, const char *head, size_t n_head,
     if (d->class->restart) {
         d->class->restart(d, middle);
     } else if (middle) {
-        if (d->class->head && newline) {
+        if (d->spec->format == LOG_CSV && newline) {
             feed_lines(d, head, newline + 1 - head);
         }
         d->first = false;

@@ -87,9 +87,8 @@ bool log_decoder_take(struct log_decoder *, struct progress *);
 
 /* Formats.
  *
- * A format of lines has 'line', and 'head' if it needs the first line of the
- * file; another format has 'feed' and 'restart'.  A format reports values by
- * log_report(). */
+ * A format of lines has 'line'; another format has 'feed' and 'restart'.  A
+ * format reports values by log_report(). */
 
 struct log_format_class {
     size_t size; /* Of the format's struct, which begins with
@@ -100,9 +99,6 @@ struct log_format_class {
     /* Decodes a line, without its newline, terminated by a null byte.  Returns
      * false if it cannot be decoded. */
     bool (*line)(struct log_decoder *, char *line);
-
-    /* Decodes the first line of the file.  NULL if that is like the others. */
-    bool (*head)(struct log_decoder *, char *line);
 
     void (*restart)(struct log_decoder *, bool middle);
     bool (*feed)(struct log_decoder *, const char *data, size_t size);

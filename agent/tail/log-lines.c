@@ -125,6 +125,9 @@ csv_line(struct log_decoder *d, char *line)
     struct csv *csv = csv_cast(d);
     double numbers[LOG_N_NUMBERS] = { NAN, NAN, NAN };
 
+    if (d->first) {
+        return csv_head(d, line);
+    }
     for (int i = 0; line; i++) {
         const char *field = csv_field(&line);
 
@@ -142,10 +145,9 @@ csv_line(struct log_decoder *d, char *line)
     return true;
 }
 
-const struct log_format_class log_csv = {
-    .size = sizeof(struct csv), .init = csv_init, .line = csv_line,
-    .head = csv_head
-};
+const struct log_format_class log_csv = { .size = sizeof(struct csv),
+                                          .init = csv_init,
+                                          .line = csv_line };
 
 /* Regular expressions. */
 
