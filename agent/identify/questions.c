@@ -199,20 +199,6 @@ find_claim(const struct registry *r, const struct process *process)
     return claim && claim->born && claim->born != process->born ? NULL : claim;
 }
 
-/* Returns true if 'process' of user 'uid' may claim the job called 'name' by
- * its environment or its ports.  Root of a container counts as any other
- * user. */
-static bool
-may_join(const struct registry *r, const struct process *process, uid_t uid,
-         const char *name)
-{
-    const struct job *job = registry_find(r, name);
-    bool host_root = !uid && process_is_of_host(process->pid);
-
-    return (job ? registry_may_join(job, uid, host_root)
-                : registry_may_begin(r, name, uid, host_root));
-}
-
 /* Claims the process of this user for the job called 'name', unless it is of
  * another user, which is a warning.  Returns false if that may change, because
  * the user of the job is unknown. */
@@ -221,8 +207,10 @@ claim_process(struct registry *r, const struct process *process, uid_t uid,
               enum claim_source source, const char *name, long long now)
 {
     struct claim_what what = { CLAIMS_PROCESS, process->pid };
+    /* Root of a container counts as any other user. */
+    bool host_root = !uid && process_is_of_host(process->pid);
 
-    if (!may_join(r, process, uid, name)) {
+    if (!registry_may_join(r, name, uid, host_root)) {
         const struct job *job = registry_find(r, name);
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 

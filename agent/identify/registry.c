@@ -121,27 +121,27 @@ registry_is_registered(const struct job *job)
     return job->n_registered > 0;
 }
 
-/* Returns true if a process of user 'uid' may claim 'job' by its environment
- * or its ports: it must be of the same user, or of 'host_root'.  Nobody joins
- * a registered job whose user is still unknown. */
-bool
-registry_may_join(const struct job *job, uid_t uid, bool host_root)
+/* Nobody joins a registered job whose user is still unknown. */
+static bool
+is_user(const struct job *job, uid_t uid)
 {
-    return (host_root
-            || (job->has_uid ? uid == job->uid
-                : !registry_is_registered(job)));
+    return job->has_uid ? uid == job->uid : !registry_is_registered(job);
 }
 
-/* Returns true if a process of user 'uid' may begin the job called 'name' by
- * its environment or its ports: nobody else owns it. */
+/* Returns true if a process of user 'uid' may join the job called 'name', or
+ * begin it, by its environment or its ports: it is of 'host_root', or of the
+ * job's user, or nobody else owns a job that is not there yet. */
 bool
-registry_may_begin(const struct registry *r, const char *name, uid_t uid,
-                   bool host_root)
+registry_may_join(const struct registry *r, const char *name, uid_t uid,
+                  bool host_root)
 {
+    const struct job *job = registry_find(r, name);
     uid_t owner;
 
-    return host_root || !r->class.owner
-           || !r->class.owner(name, &owner, r->aux) || uid == owner;
+    return host_root
+           || (job ? is_user(job, uid)
+                   : !r->class.owner || !r->class.owner(name, &owner, r->aux)
+                         || uid == owner);
 }
 
 /* Drops the claims of 'job' by environment and ports of other users. */
@@ -153,8 +153,7 @@ drop_squatters(struct registry *r, struct job *job)
 
     HMAP_FOR_EACH_SAFE (claim, node, &r->claims) {
         if (claim->job == job && !claim_source_is_registered(claim->source)
-            && !(claim->has_uid
-                 && registry_may_join(job, claim->uid, false))) {
+            && !(claim->has_uid && is_user(job, claim->uid))) {
             registry_drop_claim(r, claim);
             n++;
         }

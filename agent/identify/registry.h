@@ -155,9 +155,8 @@ void registry_remove(struct registry *, struct job *);
 
 /* Users. */
 bool registry_is_registered(const struct job *);
-bool registry_may_join(const struct job *, uid_t, bool host_root);
-bool registry_may_begin(const struct registry *, const char *name, uid_t,
-                        bool host_root);
+bool registry_may_join(const struct registry *, const char *name, uid_t,
+                       bool host_root);
 void registry_set_uid(struct registry *, struct job *, enum claim_source,
                       uid_t);
 void registry_set_owner(struct registry *, struct job *, uid_t);

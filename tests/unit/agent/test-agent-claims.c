@@ -217,17 +217,18 @@ nobody_joins_the_job_of_another(void **state OVS_UNUSED)
     struct job *job;
 
     job = claim_by(&r, ANN, "asha/t0", 10);
-    assert_true(registry_may_join(job, ANN, false));
-    assert_false(registry_may_join(job, BOB, false));
-    assert_false(registry_may_join(job, 0, false));     /* Of a container. */
-    assert_true(registry_may_join(job, 0, true));
+    assert_true(registry_may_join(&r, job->name, ANN, false));
+    assert_false(registry_may_join(&r, job->name, BOB, false));
+    /* Root of a container. */
+    assert_false(registry_may_join(&r, job->name, 0, false));
+    assert_true(registry_may_join(&r, job->name, 0, true));
 
     /* A cgroup that root has made, before its user is known. */
     job = registry_see(&r, "asha/t1", 100, 0, 0);
-    assert_false(registry_may_join(job, ANN, false));
+    assert_false(registry_may_join(&r, job->name, ANN, false));
     registry_set_uid(&r, job, CLAIM_CGROUP, ANN);
-    assert_true(registry_may_join(job, ANN, false));
-    assert_false(registry_may_join(job, BOB, false));
+    assert_true(registry_may_join(&r, job->name, ANN, false));
+    assert_false(registry_may_join(&r, job->name, BOB, false));
 }
 
 static void
@@ -288,16 +289,16 @@ owner_ends_squatting(void **state OVS_UNUSED)
     registry_set_owner(&r, job, ANN);
     assert_int_equal(job->uid, ANN);
     assert_job_of(&r, 10, NULL);
-    assert_false(registry_may_join(job, BOB, false));
-    assert_true(registry_may_join(job, ANN, false));
+    assert_false(registry_may_join(&r, job->name, BOB, false));
+    assert_true(registry_may_join(&r, job->name, ANN, false));
 
     /* Nobody else takes a name that has an owner. */
-    assert_true(registry_may_begin(&r, "asha/t1", BOB, false));
+    assert_true(registry_may_join(&r, "asha/t1", BOB, false));
     r.class.owner = ann_owns;
-    assert_false(registry_may_begin(&r, "asha/t1", BOB, false));
-    assert_false(registry_may_begin(&r, "asha/t1", 0, false));
-    assert_true(registry_may_begin(&r, "asha/t1", ANN, false));
-    assert_true(registry_may_begin(&r, "other/t1", BOB, false));
+    assert_false(registry_may_join(&r, "asha/t1", BOB, false));
+    assert_false(registry_may_join(&r, "asha/t1", 0, false));
+    assert_true(registry_may_join(&r, "asha/t1", ANN, false));
+    assert_true(registry_may_join(&r, "other/t1", BOB, false));
 
     /* A registered job has the user that registered it. */
     job = registry_see(&r, "asha/t2", 100, BOB, 0);
