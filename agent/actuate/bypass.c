@@ -47,31 +47,24 @@ struct bypass {
     int last_error;             /* So that each error is logged once. */
 };
 
-static bool
-is_iface(const char *name, size_t length)
-{
-    return length && length < 16 && strcspn(name, "/: \t\n") >= length;
-}
-
 char *
-bypass_ports_parse(const char *text, struct bypass_ports *ports)
+bypass_ports_parse(const char *text, struct bypass_ports *p)
 {
     const char *colon = strrchr(text, ':');
-    const char *iface = colon ? colon + 1 : text;
-    const char *comma = strchr(iface, ',');
-    size_t netns = colon ? colon - text : 0;
+    int n = 0, end = 0;
 
-    memset(ports, 0, sizeof *ports);
-    if (!comma || !is_iface(iface, comma - iface)
-        || !is_iface(comma + 1, strlen(comma + 1))
-        || strchr(comma + 1, ',') || (colon && !netns)
-        || netns >= sizeof ports->netns || memchr(text, '/', netns)) {
+    memset(p, 0, sizeof *p);
+    if (colon && sscanf(text, "%63[^/:]%n", p->netns, &n) == 1
+        && text + n == colon) {
+        n++;
+    }
+    if (sscanf(text + n, "%15[^/:, \t\n],%15[^/:, \t\n]%n", p->iface, p->other,
+               &end)
+            != 2
+        || text[n + end]) {
         return xasprintf("\"%s\" is not two interfaces, [NETNS:]IFACE,IFACE "
                          "is allowed", text);
     }
-    memcpy(ports->netns, text, netns);
-    memcpy(ports->iface, iface, comma - iface);
-    strcpy(ports->other, comma + 1);
     return NULL;
 }
 
