@@ -85,13 +85,6 @@ struct pod_list_entry {
     struct pod_identity identity;
 };
 
-static int
-compare_entries(const void *a, const void *b)
-{
-    return strcmp(((const struct pod_list_entry *) a)->uid,
-                  ((const struct pod_list_entry *) b)->uid);
-}
-
 /* Returns the GPUs of the containers of 'spec'. */
 static unsigned int
 count_gpus(const json_t *spec)
@@ -182,7 +175,6 @@ pod_list_read(const char *place, const char *text, size_t size,
         add_item(list, item);
     }
     json_decref(json);
-    qsort(list->entries, list->n, sizeof *list->entries, compare_entries);
     *listp = list;
     return NULL;
 }
@@ -200,13 +192,10 @@ pod_list_destroy(struct pod_list *list)
 const struct pod_identity *
 pod_list_find(const struct pod_list *list, const char *uid)
 {
-    const struct pod_list_entry *entry;
-    struct pod_list_entry key;
-
-    if (strlen(uid) >= sizeof key.uid) {
-        return NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        if (!strcmp(list->entries[i].uid, uid)) {
+            return &list->entries[i].identity;
+        }
     }
-    strcpy(key.uid, uid);
-    entry = bsearch(&key, list->entries, list->n, sizeof key, compare_entries);
-    return entry ? &entry->identity : NULL;
+    return NULL;
 }

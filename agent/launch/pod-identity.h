@@ -62,7 +62,7 @@ char *pod_identity_read(const struct pod *, struct pod_identity *identity);
 
 /* Read-only outside this module. */
 struct pod_list {
-    struct pod_list_entry *entries;     /* Pods of jobs, sorted by UID. */
+    struct pod_list_entry *entries; /* Pods of jobs. */
     size_t n;
     size_t n_bad;               /* Pods with an invalid annotation. */
     char *complaint;            /* Message about the first of these. */
