@@ -17,27 +17,23 @@
                                  * between its creation and the first
                                  * process. */
 
-/* Creates the missing directories of 'path' after the first 'skip' bytes. */
+/* Creates the missing directories of 'path', which is absolute. */
 static int
-make_dirs(char *path, size_t skip)
+make_dirs(char *path)
 {
-    for (char *p = path + skip; ; p++) {
-        if (*p == '/' || !*p) {
-            char c = *p;
+    bool failed = false;
 
+    for (char *p = path; p && !failed;) {
+        p = strchr(p + 1, '/');
+        if (p) {
             *p = '\0';
-            if (mkdir(path, 0755) && errno != EEXIST) {
-                int error = errno;
-
-                *p = c;
-                return error;
-            }
-            *p = c;
-            if (!c) {
-                return 0;
-            }
+        }
+        failed = mkdir(path, 0755) && errno != EEXIST;
+        if (p) {
+            *p = '/';
         }
     }
+    return failed ? errno : 0;
 }
 
 static int
@@ -62,12 +58,12 @@ write_pid(const char *dir, pid_t pid)
 }
 
 int
-job_cgroup_enter(char *dir, size_t skip, pid_t pid)
+job_cgroup_enter(char *dir, pid_t pid)
 {
     int error = 0;
 
     for (int i = 0; i < TRIES; i++) {
-        error = make_dirs(dir, skip + 1);
+        error = make_dirs(dir);
         if (!error) {
             error = write_pid(dir, pid);
         }

@@ -17,7 +17,7 @@
  *
  *    char dir[] = "/sys/fs/cgroup/stagecoach/asha7/t0";
  *
- *    error = job_cgroup_enter(dir, strlen("/sys/fs/cgroup"), pid);
+ *    error = job_cgroup_enter(dir, pid);
  *    message = stage_name_parse("--stagecoach", "asha7:2", ':', &stage);
  *
  * Plain C without any library.  Thread-safe. */
@@ -25,9 +25,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Creates 'dir', whose first 'skip' bytes exist, and moves process 'pid', 0
- * for the caller's, into it.  Returns 0 or a positive errno value. */
-int job_cgroup_enter(char *dir, size_t skip, pid_t pid);
+/* Creates 'dir' and moves process 'pid', 0 for the caller's, into it.  Returns
+ * 0 or a positive errno value. */
+int job_cgroup_enter(char *dir, pid_t pid);
 
 #define STAGE_NAME_MAX_RUNG 1000
 

@@ -215,7 +215,7 @@ enter(spank_t sp, const char *job, pid_t pid, bool tell)
                         job) < 0) {
         dir = NULL;
     } else {
-        error = job_cgroup_enter(dir, strlen(mount), pid);
+        error = job_cgroup_enter(dir, pid);
         if (error) {
             slurm_info("stagecoach: %s: cannot move task %ld there (%s), "
                        "going on without", dir, (long) pid, strerror(error));

@@ -290,7 +290,7 @@ enter_cgroup(const char *cojob, const char *job)
         return false;
     }
     dir = message("%s/%s/%s/%s", mount, root, cojob, job);
-    error = job_cgroup_enter(dir, strlen(mount), 0);
+    error = job_cgroup_enter(dir, 0);
     if (error) {
         warn("%s: cannot enter the job's cgroup (%s)", dir, strerror(error));
     }
