@@ -171,28 +171,12 @@ remove_empty_jobs(struct tracker *t)
 static void
 set_ports(struct tracker *t)
 {
-    uint16_t *rules = xcalloc(UINT16_MAX + 1, sizeof *rules);
+    identity_set_ports(t->config.identity, 0, UINT16_MAX, 0);
+    for (size_t i = t->config.n_ports; i > 0; i--) {
+        const struct port_rule *rule = &t->config.ports[i - 1];
 
-    for (size_t i = t->config.n_ports; i-- > 0;) {
-        const struct port_rule *rule = &t->config.ports[i];
-
-        for (int port = rule->first; port <= rule->last; port++) {
-            rules[port] = i + 1;
-        }
+        identity_set_ports(t->config.identity, rule->first, rule->last, i);
     }
-    identity_set_ports(t->config.identity, rules);
-    free(rules);
-}
-
-/* Opens what answers the kernel, and asks about all processes: their sockets
- * the kernel did not see being made. */
-static void
-open_kernel(struct tracker *t)
-{
-    t->claims = kernel_claims_create(t->config.identity, &t->registry);
-    t->questions = questions_create(&t->registry);
-    set_ports(t);
-    questions_add_all(t->questions);
 }
 
 /* A process with a socket on a port of a job is claimed for it, and thereby
@@ -272,7 +256,10 @@ tracker_create(const struct tracker_config *config,
     t->registry.class = *class;
     t->registry.aux = aux;
     t->now = time_msec();
-    open_kernel(t);
+    t->claims = kernel_claims_create(config->identity, &t->registry);
+    t->questions = questions_create(&t->registry);
+    set_ports(t);
+    questions_add_all(t->questions);
     scan_cgroups(t);
     return t;
 }

@@ -667,15 +667,13 @@ identity_raise_epoch(struct identity *id)
 }
 
 void
-identity_set_ports(struct identity *id, const uint16_t rules[])
+identity_set_ports(struct identity *id, uint16_t first, uint16_t last,
+                   uint16_t rule)
 {
-    bool any = false;
-
-    for (int port = 0; port <= UINT16_MAX; port++) {
-        id->ports[port] = rules[port];
-        any = any || rules[port];
+    for (int port = first; port <= last; port++) {
+        id->ports[port] = rule;
     }
-    id->settings->has_ports = any;
+    id->settings->has_ports = rule > 0;
 }
 
 void

@@ -140,9 +140,10 @@ int identity_set_claims(struct identity *, enum identity_map,
 int identity_remove_claim(struct identity *, enum identity_map, uint64_t id);
 void identity_raise_epoch(struct identity *);
 
-/* Sets the rules of ports, from 0 to UINT16_MAX in host byte order: the number
- * of the rule, or 0. */
-void identity_set_ports(struct identity *, const uint16_t rules[]);
+/* Sets the number of the rule of a range of ports, in host byte order; first
+ * of all ports to 0, for none. */
+void identity_set_ports(struct identity *, uint16_t first, uint16_t last,
+                        uint16_t rule);
 
 /* 'port' is in network byte order.  A slot has at most
  * IDENTITY_MAX_CONTROL_PORTS, as servers that were started again have others;

@@ -1216,7 +1216,6 @@ take(const struct identity_question *question, void *taken_)
 static void
 the_kernel_asks_about_a_process_once(void **state)
 {
-    static uint16_t rules[UINT16_MAX + 1];
     struct fixture *f = get(state);
     struct questions_taken taken = { 0, 0, 0 };
     struct stat s;
@@ -1227,14 +1226,12 @@ the_kernel_asks_about_a_process_once(void **state)
     assert_int_equal(taken.by_rule, 0);
     assert_int_equal(stat(f->tree, &s), 0); /* Of "f->receiver". */
     assert_int_equal(taken.cgroup, s.st_ino);
-    rules[PORT] = 2;
-    identity_set_ports(f->id, rules);
+    identity_set_ports(f->id, PORT, PORT, 2);
     assert_int_equal(dscp_sent_by(a), 0);
     assert_int_equal(dscp_sent_by(b), 0);
     identity_take_questions(f->id, take, &taken);
     assert_int_equal(taken.of_this, 1);
     assert_int_equal(taken.by_rule, 1);
-    rules[PORT] = 0;
     close(a);
     close(b);
 }
