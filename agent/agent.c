@@ -136,8 +136,9 @@ static const struct actuator_events events = { .traffic = on_traffic,
 /* Gives 'job' the priority of the order, or the default if its processes are
  * not those of its owner. */
 static void
-set_job(struct agent *a, struct job *job)
+set_job(struct job *job, void *a_)
 {
+    struct agent *a = a_;
     struct shim_slot row;
 
     agent_wanted(a, job, &row);
@@ -150,7 +151,7 @@ on_job_begin(struct job *job, void *a_)
     struct agent *a = a_;
 
     VLOG_INFO("%s: job is on this host", job->name);
-    set_job(a, job);
+    set_job(job, a);
     log_readers_job_begin(a->logs, job);
 }
 
@@ -163,12 +164,6 @@ on_job_owner(const char *name, uid_t *uidp, void *a_)
     wanted_get_owner(&a->wanted, name, &owner);
     *uidp = owner.uid;
     return owner.has_uid;
-}
-
-static void
-on_job_changed(struct job *job, void *a_)
-{
-    set_job(a_, job);
 }
 
 /* Frees what the agent keeps for a job. */
@@ -206,7 +201,7 @@ on_job_slot(const char *name, void *a_)
 static const struct registry_class registry_class = {
     .begin = on_job_begin,
     .end = on_job_end,
-    .changed = on_job_changed,
+    .changed = set_job,
     .owner = on_job_owner,
     .slot = on_job_slot,
 };
@@ -477,7 +472,6 @@ agent_destroy(struct agent *a)
         free(a->cgroup_root);
         telemetry_destroy(a->telemetry);
         wanted_uninit(&a->wanted);
-        free(a->report.host);
         host_facts_uninit(&a->facts);
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);
@@ -508,7 +502,7 @@ run_wanted(struct agent *a, long long now)
             if (on_job_owner(job->name, &uid, a)) {
                 registry_set_owner(tracker_registry(a->tracker), job, uid);
             }
-            set_job(a, job);
+            set_job(job, a);
         }
     }
 }

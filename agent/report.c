@@ -32,7 +32,7 @@ report_init(struct report *r, struct ovsdb_idl *idl, const char *host,
         = OVSDB_IDL_CONDITION_INIT(&condition);
 
     memset(r, 0, sizeof *r);
-    r->host = xstrdup(host);
+    r->host = host;
     r->next = now + NO_WINDOW_MS;
     ovsdb_idl_add_table(idl, &hostsrec_table_host_reported);
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {

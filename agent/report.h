@@ -41,7 +41,7 @@ struct report_facts {
 #define REPORT_MIN_MS 1000
 
 struct report {
-    char *host;                 /* The caller frees it. */
+    const char *host;
     int64_t window;             /* In ms, 0 before the first one is
                                  * received. */
     long long next;             /* Earliest time of the next write. */
@@ -50,6 +50,7 @@ struct report {
     bool waiting;               /* A change waits for 'next'. */
 };
 
+/* 'host' must outlive the report. */
 void report_init(struct report *, struct ovsdb_idl *, const char *host,
                  long long now);
 
