@@ -524,7 +524,7 @@ shim_wait(const struct actuator *a)
 }
 
 /* A renewal of the lease can wait for 'next_lease'; a begin, an end or another
- * DSCP is sent at once, and so is all else that differs, with a lease. */
+ * DSCP is sent at once. */
 static void
 shim_set(struct actuator *a, const struct actuator_wanted *wanted)
 {
@@ -533,11 +533,7 @@ shim_set(struct actuator *a, const struct actuator_wanted *wanted)
     long long now = time_msec();
 
     if ((wanted->until > now) != (old->until > now) || old->until == LLONG_MIN
-        || old->default_dscp != wanted->default_dscp
-        || old->min_share != wanted->min_share
-        || memcmp(&old->congestion, &wanted->congestion,
-                  sizeof old->congestion)
-        || memcmp(&old->control, &wanted->control, sizeof old->control)) {
+        || old->default_dscp != wanted->default_dscp) {
         s->next_lease = 0;
     }
     s->wanted = *wanted;

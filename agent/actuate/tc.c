@@ -26,15 +26,10 @@ VLOG_DEFINE_THIS_MODULE(tc);
 #define CHECK_MS 1000           /* Between checks of the interfaces. */
 #define DEFAULT_MIN_SHARE (SHIM_MIN_SHARE_UNIT / 50)
 
-struct managed_iface {
-    struct tc_iface iface;
-    int error;                  /* Of the last check. */
-};
-
 struct tc {
     struct route_socket *rs;    /* NULL if it could not be opened, or without
                                  * interfaces. */
-    struct managed_iface *ifaces;
+    struct tc_iface *ifaces;
     size_t n_ifaces;
     struct tc_plan plan;        /* Without a rate. */
     bool has_plan;              /* Before that the queues of a previous agent
@@ -70,10 +65,9 @@ tc_create(const struct tc_iface *ifaces, size_t n)
         VLOG_ERR("the queues of interfaces are not managed (%s)",
                  ovs_strerror(error));
     }
-    tc->ifaces = xcalloc(n + 1, sizeof *tc->ifaces);
+    tc->ifaces = xmemdup(ifaces, n * sizeof *ifaces);
     tc->n_ifaces = n;
     for (size_t i = 0; i < n; i++) {
-        tc->ifaces[i].iface = ifaces[i];
         tc->ifaces[i].error = error;
     }
     return tc;
@@ -83,7 +77,7 @@ void
 tc_destroy(struct tc *tc)
 {
     for (size_t i = 0; tc->rs && i < tc->n_ifaces; i++) {
-        tc_link_remove(tc->rs, tc->ifaces[i].iface.name);
+        tc_link_remove(tc->rs, tc->ifaces[i].name);
     }
     route_socket_close(tc->rs);
     free(tc->ifaces);
@@ -158,14 +152,14 @@ tc_run(struct tc *tc)
     }
     tc->next = now + CHECK_MS;
     for (size_t i = 0; i < tc->n_ifaces; i++) {
-        struct managed_iface *m = &tc->ifaces[i];
-        int error = check_iface(tc, &m->iface);
+        struct tc_iface *iface = &tc->ifaces[i];
+        int error = check_iface(tc, iface);
 
-        if (error && error != m->error) {
-            VLOG_WARN("%s: no queues: %s", m->iface.name,
+        if (error && error != iface->error) {
+            VLOG_WARN("%s: no queues: %s", iface->name,
                       error_to_string(error));
         }
-        m->error = error;
+        iface->error = error;
     }
 }
 
@@ -183,14 +177,15 @@ tc_to_json(const struct tc *tc)
     struct json *array = json_array_create_empty();
 
     for (size_t i = 0; i < tc->n_ifaces; i++) {
-        const struct managed_iface *m = &tc->ifaces[i];
+        const struct tc_iface *iface = &tc->ifaces[i];
+        int error = iface->error;
         struct json *json = json_object_create();
 
-        json_object_put_string(json, "iface", m->iface.name);
-        json_put_integer(json, "rate_bps", m->iface.rate_bps);
-        json_object_put_string(json, "state", m->error ? "failed" : "in sync");
+        json_object_put_string(json, "iface", iface->name);
+        json_put_integer(json, "rate_bps", iface->rate_bps);
+        json_object_put_string(json, "state", error ? "failed" : "in sync");
         json_object_put_string(json, "reason",
-                               m->error ? error_to_string(m->error) : "");
+                               error ? error_to_string(error) : "");
         json_array_add(array, json);
     }
     return array;

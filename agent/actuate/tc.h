@@ -35,6 +35,7 @@ struct tc;
 struct tc_iface {
     char name[IFNAMSIZ];
     uint64_t rate_bps;
+    int error; /* Of the last check, by tc.c. */
 };
 
 /* Parses "IFACE:RATE".  Returns NULL, or a message that the caller frees. */
