@@ -71,11 +71,8 @@ static uint32_t
 masked_crc(const char *data, size_t size)
 {
     ovs_be32 be = crc32c((const uint8_t *) data, size);
-    char bytes[4];
-    uint32_t crc;
+    uint32_t crc = get_u32((const char *) &be);
 
-    memcpy(bytes, &be, sizeof bytes);
-    crc = get_u32(bytes);
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8;
 }
 
@@ -83,8 +80,8 @@ masked_crc(const char *data, size_t size)
 
 struct field {
     uint32_t number;
-    uint64_t integer;           /* Value of types 0, 1 and 5. */
-    const char *bytes;          /* Value of type 2, else NULL. */
+    uint64_t integer;  /* Value of type 0. */
+    const char *bytes; /* Value of other types, else NULL. */
     size_t size;
 };
 
@@ -123,48 +120,26 @@ get_field(struct cursor *c, struct field *f)
     case 0:
         return get_varint(c, &f->integer);
     case 1:
-        if (c->end - c->p < 8) {
-            return false;
-        }
-        f->integer = get_u64(c->p);
-        c->p += 8;
-        return true;
+        size = 8;
+        break;
     case 2:
-        if (!get_varint(c, &size) || size > c->end - c->p) {
+        if (!get_varint(c, &size)) {
             return false;
         }
-        f->bytes = c->p;
-        f->size = size;
-        c->p += size;
-        return true;
+        break;
     case 5:
-        if (c->end - c->p < 4) {
-            return false;
-        }
-        f->integer = get_u32(c->p);
-        c->p += 4;
-        return true;
+        size = 4;
+        break;
     default:
         return false;
     }
-}
-
-static double
-to_float(uint32_t bits)
-{
-    float value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static double
-to_double(uint64_t bits)
-{
-    double value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    if (size > c->end - c->p) {
+        return false;
+    }
+    f->bytes = c->p;
+    f->size = size;
+    c->p += size;
+    return true;
 }
 
 /* Returns the first number of a field that is float or double, packed or
@@ -172,14 +147,17 @@ to_double(uint64_t bits)
 static double
 first_number(const struct field *f, bool is_double)
 {
-    if (!f->bytes) {
-        return is_double ? to_double(f->integer) : to_float(f->integer);
-    }
+    float value;
+    double wide;
+
     if (f->size < (is_double ? 8 : 4)) {
         return NAN;
+    } else if (is_double) {
+        memcpy(&wide, &(uint64_t){ get_u64(f->bytes) }, sizeof wide);
+        return wide;
     }
-    return is_double ? to_double(get_u64(f->bytes))
-           : to_float(get_u32(f->bytes));
+    memcpy(&value, &(uint32_t){ get_u32(f->bytes) }, sizeof value);
+    return value;
 }
 
 static double
@@ -218,8 +196,8 @@ read_value(const struct field *value, const char *tag)
     while (get_field(&c, &f)) {
         if (f.number == 1 && f.bytes) {
             mine = f.size == strlen(tag) && !memcmp(f.bytes, tag, f.size);
-        } else if (f.number == 2 && !f.bytes) {
-            number = to_float(f.integer);
+        } else if (f.number == 2) {
+            number = first_number(&f, false);
         } else if (f.number == 8 && f.bytes) {
             number = read_tensor(&f);
         }
