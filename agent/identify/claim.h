@@ -13,7 +13,7 @@
  *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
  *    job = registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
- *    job = registry_owner(r, &what, 1);
+ *    job = registry_best_claim(r, &what, NULL)->job;
  *    registry_unclaim(r, CLAIM_LAUNCHER, "asha/t0", &what);
  *
  * A claim of a cgroup includes the cgroups below it, a claim of a process its

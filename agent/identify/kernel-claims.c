@@ -234,7 +234,7 @@ compare(struct kernel_claims *kc)
         i->seen = false;
     }
     HMAP_FOR_EACH (claim, node, &kc->registry->claims) {
-        if (claim == registry_best_claim(kc->registry, &claim->what)) {
+        if (claim == registry_best_claim(kc->registry, &claim->what, NULL)) {
             see(kc, claim);
         }
     }

@@ -194,7 +194,7 @@ static const struct claim *
 find_claim(const struct registry *r, const struct process *process)
 {
     struct claim_what what = { CLAIMS_PROCESS, process->pid };
-    const struct claim *claim = registry_best_claim(r, &what);
+    const struct claim *claim = registry_best_claim(r, &what, NULL);
 
     return claim && claim->born && claim->born != process->born ? NULL : claim;
 }

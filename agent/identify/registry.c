@@ -321,11 +321,13 @@ registry_find_claim(const struct registry *r, enum claim_source source,
     return NULL;
 }
 
-/* Returns the claim for 'what' with the highest precedence, or NULL. */
+/* Returns the claim for 'what' with the highest precedence, or 'best', which
+ * may be NULL, if there is none that has more than that. */
 const struct claim *
-registry_best_claim(const struct registry *r, const struct claim_what *what)
+registry_best_claim(const struct registry *r, const struct claim_what *what,
+                    const struct claim *best)
 {
-    const struct claim *claim, *best = NULL;
+    const struct claim *claim;
 
     HMAP_FOR_EACH_WITH_HASH(claim, node, claim_what_hash(what), &r->claims)
     {
@@ -418,27 +420,6 @@ registry_unclaim(struct registry *r, enum claim_source source,
     }
     registry_drop_claim(r, claim);
     return true;
-}
-
-/* Returns the job that the source of highest precedence claims for one of the
- * 'n' elements of 'whats', which describe the same socket; among equal
- * sources, the first element decides.  Returns NULL if there is no claim. */
-struct job *
-registry_owner(const struct registry *r, const struct claim_what *whats,
-               size_t n)
-{
-    enum claim_source best = N_CLAIM_SOURCES;
-    struct job *job = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct claim *claim = registry_best_claim(r, &whats[i]);
-
-        if (claim && claim->source < best) {
-            best = claim->source;
-            job = claim->job;
-        }
-    }
-    return job;
 }
 
 /* Notes that the job has no cgroup in the tree, and ends it if it has no other

@@ -21,7 +21,7 @@
  * job exists as long as it has a claim:
  *
  *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
- *    job = registry_owner(r, whats, n);
+ *    claim = registry_best_claim(r, &what, NULL);
  *
  * A job has one user on a host, so that nobody joins the job of another by its
  * name: registry_may_join().  The user of a registered job (membership.h) is
@@ -172,10 +172,9 @@ void registry_drop_claim(struct registry *, struct claim *);
 struct claim *registry_find_claim(const struct registry *, enum claim_source,
                                   const struct claim_what *);
 const struct claim *registry_best_claim(const struct registry *,
-                                        const struct claim_what *);
+                                        const struct claim_what *,
+                                        const struct claim *best);
 
-struct job *registry_owner(const struct registry *, const struct claim_what *,
-                           size_t n);
 struct job *registry_find(const struct registry *, const char *name);
 
 #endif /* agent/identify/registry.h */

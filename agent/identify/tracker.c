@@ -201,7 +201,7 @@ find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
     const char *root = t->config.cgroup_root;
     char below[4096], *path, *job;
 
-    if (!root || registry_best_claim(&t->registry, &what)
+    if (!root || registry_best_claim(&t->registry, &what, NULL)
         || !process_cgroup(pid, below, sizeof below)) {
         return;
     }

@@ -27,8 +27,7 @@
 VLOG_DEFINE_THIS_MODULE(progress);
 
 #define MAX_DATAGRAMS_A_RUN 200
-#define MAX_PARENTS 16          /* Ancestors of a process that are checked. */
-#define MAX_EVIDENCE 64
+#define MAX_PARENTS 16 /* Ancestors of a process that are checked. */
 
 struct progress_socket {
     int fd;
@@ -182,31 +181,26 @@ progress_socket_to_json(const struct progress_socket *ps)
 
 /* Who may report. */
 
-/* Adds 'id' to the things to look up claims for. */
-static void
-add(struct claim_what whats[], size_t *n, enum claim_kind kind, uint64_t id)
+/* Returns the best claim on the cgroup at 'path', which becomes "/", or on one
+ * above it: a cgroup below a job's may be newer than the last scan. */
+static const struct claim *
+claim_of_cgroup(const struct registry *r, const char *mount, char *path)
 {
-    if (*n < MAX_EVIDENCE && id) {
-        whats[(*n)++] = (struct claim_what) { kind, id };
-    }
-}
+    const struct claim *best = NULL;
 
-/* Adds the cgroup at 'path' and those above it: a cgroup below a job's may be
- * newer than the last scan. */
-static void
-add_cgroups(struct claim_what whats[], size_t *n, const char *mount,
-            char *path)
-{
     while (strlen(path) > 1) {
         char *dir = xasprintf("%s%s", mount, path);
+        struct claim_what what = { .kind = CLAIMS_CGROUP };
         struct stat s;
 
         if (!stat(dir, &s)) {
-            add(whats, n, CLAIMS_CGROUP, s.st_ino);
+            what.id = s.st_ino;
+            best = registry_best_claim(r, &what, best);
         }
         free(dir);
         *strrchr(path, '/') = '\0';
     }
+    return best;
 }
 
 /* Returns the job of process 'pid' by its cgroup, or by a claim on it or on
@@ -214,23 +208,21 @@ add_cgroups(struct claim_what whats[], size_t *n, const char *mount,
 static struct job *
 job_of_sender(const struct registry *r, const char *mount, pid_t pid)
 {
-    struct claim_what whats[MAX_EVIDENCE];
+    const struct claim *best = NULL;
     struct process process;
     char path[4096];
-    size_t n = 0;
 
-    if (pid <= 0) {
-        return NULL;
-    }
-    if (mount && process_cgroup(pid, path, sizeof path)) {
-        add_cgroups(whats, &n, mount, path);
+    if (pid > 0 && mount && process_cgroup(pid, path, sizeof path)) {
+        best = claim_of_cgroup(r, mount, path);
     }
     for (int i = 0; i < MAX_PARENTS && pid > 1
                     && process_read(pid, &process); i++) {
-        add(whats, &n, CLAIMS_PROCESS, pid);
+        const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+        best = registry_best_claim(r, &what, best);
         pid = process.parent;
     }
-    return registry_owner(r, whats, n);
+    return best ? best->job : NULL;
 }
 
 /* Returns true if 'a' and 'b', "COJOB/JOB" both, are of one cojob. */

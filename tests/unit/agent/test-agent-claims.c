@@ -34,8 +34,9 @@ static struct job *
 job_of_cgroup(const struct registry *r, uint64_t id)
 {
     struct claim_what what = { CLAIMS_CGROUP, id };
+    const struct claim *claim = registry_best_claim(r, &what, NULL);
 
-    return registry_owner(r, &what, 1);
+    return claim ? claim->job : NULL;
 }
 
 /* A look at a tree that has nothing. */
@@ -55,13 +56,16 @@ static void
 assert_owner(const struct registry *r, const struct claim_what *whats,
              size_t n, const char *name)
 {
-    const struct job *job = registry_owner(r, whats, n);
+    const struct claim *claim = NULL;
 
+    for (size_t i = 0; i < n; i++) {
+        claim = registry_best_claim(r, &whats[i], claim);
+    }
     if (!name) {
-        assert_null(job);
+        assert_null(claim);
     } else {
-        assert_non_null(job);
-        assert_string_equal(job->name, name);
+        assert_non_null(claim);
+        assert_string_equal(claim->job->name, name);
     }
 }
 

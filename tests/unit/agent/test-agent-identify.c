@@ -154,8 +154,9 @@ static struct job *
 job_of_cgroup(const struct registry *r, uint64_t id)
 {
     struct claim_what what = { CLAIMS_CGROUP, id };
+    const struct claim *claim = registry_best_claim(r, &what, NULL);
 
-    return registry_owner(r, &what, 1);
+    return claim ? claim->job : NULL;
 }
 
 static void

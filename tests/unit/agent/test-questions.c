@@ -80,7 +80,7 @@ claim_of(const struct fixture *f, pid_t pid)
 {
     const struct claim_what what = { CLAIMS_PROCESS, pid };
 
-    return registry_best_claim(&f->registry, &what);
+    return registry_best_claim(&f->registry, &what, NULL);
 }
 
 static void
