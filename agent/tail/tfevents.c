@@ -258,99 +258,66 @@ is_header(const char *p)
     return get_u64(p) < MAX_LENGTH && masked_crc(p, 8) == get_u32(p + 8);
 }
 
-/* Returns the number of bytes in the data before a header; without a header,
- * all but those that could be the beginning of one. */
+/* Reads a record of 'length' bytes.  As take_bytes(). */
 static size_t
-seek(struct tfevents *t)
+take_record(struct log_decoder *d, const char *p, uint64_t length, size_t left,
+            bool *badp)
 {
-    const struct ds *data = &t->up.data;
-    size_t at = 0;
-
-    while (at + HEADER <= data->length && !is_header(data->string + at)) {
-        at++;
-    }
-    t->seeking = at + HEADER > data->length;
-    return at;
-}
-
-/* Reads the record in the data at '*atp'.  Returns false if it is incomplete,
- * and sets '*badp' if it is invalid. */
-static bool
-read_record(struct tfevents *t, size_t *atp, bool *badp)
-{
-    const char *p = t->up.data.string + *atp;
-    size_t left = t->up.data.length - *atp;
-    uint64_t length;
-
-    if (left < HEADER) {
-        return false;
-    }
-    length = get_u64(p);
-    *badp = !is_header(p);
-    if (*badp) {
-        return false;
-    }
-    if (length > LOG_MAX_EVENT) {
-        t->skip = HEADER + length + FOOTER;
-        t->up.counts.records++;
-        return false;
-    }
     if (left < HEADER + length + FOOTER) {
-        return false;
+        return 0;
     }
     *badp = masked_crc(p + HEADER, length) != get_u32(p + HEADER + length);
-    if (*badp) {
-        return false;
+    if (!*badp) {
+        read_event(d, p + HEADER, length);
     }
-    read_event(&t->up, p + HEADER, length);
-    *atp += HEADER + length + FOOTER;
-    return true;
+    return HEADER + length + FOOTER;
 }
 
-static void
-drop(struct tfevents *t, size_t n)
+/* Reads what 'left' bytes begin with.  Returns the number of bytes that are
+ * not needed any more, 0 if further ones are, and sets '*badp' if they are no
+ * record. */
+static size_t
+take_bytes(struct tfevents *t, const char *p, size_t left, bool *badp)
 {
-    struct ds *data = &t->up.data;
+    size_t skipped;
 
-    data->length -= n;
-    memmove(data->string, data->string + n, data->length);
-}
-
-/* Drops the bytes to be skipped. */
-static void
-skip_bytes(struct tfevents *t)
-{
-    size_t n = MIN(t->skip, t->up.data.length);
-
-    t->skip -= n;
-    drop(t, n);
+    if (!t->skip) {
+        if (left < HEADER) {
+            return 0;
+        } else if (!is_header(p)) {
+            *badp = !t->seeking;
+            return 1;
+        }
+        t->seeking = false;
+        if (get_u64(p) <= LOG_MAX_EVENT) {
+            return take_record(&t->up, p, get_u64(p), left, badp);
+        }
+        t->skip = HEADER + get_u64(p) + FOOTER;
+        t->up.counts.records++;
+    }
+    skipped = MIN(t->skip, left);
+    t->skip -= skipped;
+    return skipped;
 }
 
 static bool
-tfevents_feed(struct log_decoder *d, const char *data, size_t size)
+tfevents_feed(struct log_decoder *d, const char *bytes, size_t size)
 {
     struct tfevents *t = tfevents_cast(d);
+    struct ds *data = &d->data;
+    size_t at = 0, n = size;
     bool bad = false;
 
-    if (!size) {
-        return true;
+    ds_put_buffer(data, bytes, size);
+    while (n && !bad) {
+        n = take_bytes(t, data->string + at, data->length - at, &bad);
+        at += n;
     }
-    ds_put_buffer(&d->data, data, size);
-    for (;;) {
-        size_t at = 0;
-
-        skip_bytes(t);
-        if (t->seeking) {
-            drop(t, seek(t));
-        }
-        while (!t->seeking && read_record(t, &at, &bad)) {
-            continue;
-        }
-        drop(t, at);
-        if (bad || !t->skip || !d->data.length) {
-            return !bad;
-        }
+    if (at) {
+        data->length -= at;
+        memmove(data->string, data->string + at, data->length);
     }
+    return !bad;
 }
 
 const struct log_format_class log_tfevents = {
