@@ -80,6 +80,11 @@ struct agent_config {
     bool unload; /* Instead of running an agent. */
 };
 
+/* Parses the options of stagecoach-agent(8).  Ends the program after an error,
+ * --help or --version. */
+void agent_options_parse(int argc, char *argv[], struct agent_config *);
+void agent_options_uninit(struct agent_config *);
+
 struct agent {
     const struct agent_config *config;
 
@@ -120,6 +125,10 @@ void agent_run(struct agent *);
 void agent_wait(struct agent *);
 
 char *agent_load_readers(struct agent *);
+
+/* Registers the commands agent/... of stagecoach-agent(8) with unixctl, on
+ * RUNDIR/agent.ctl.  Replies are JSON. */
+void agent_control_register(struct agent *);
 
 /* Stores in '*row' the priority that 'job' has on this host.  Returns false if
  * that is the default: the order does not have the job, or its processes are

@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "agent/control.h"
+#include "agent/agent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/tc.h"
 #include "agent/actuate/traffic.h"
-#include "agent/agent.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
@@ -305,7 +304,6 @@ control_reload_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
     }
 }
 
-/* Registers the commands of 'a' with unixctl. */
 void
 agent_control_register(struct agent *a)
 {

@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "agent/options.h"
+#include "agent/agent.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -14,7 +14,6 @@
 
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/tc.h"
-#include "agent/agent.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/claim.h"
 #include "base/json-check.h"

@@ -13,9 +13,7 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
-#include "agent/control.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/options.h"
 #include "base/run-directory.h"
 #include "base/service-notify.h"
 #include "command-line.h"

@@ -224,7 +224,7 @@ check_process(struct bypass *b, long long now)
 
     if (b->watchdog.exists
         && (b->pidfd < 0 ? !b->watchdog.connected : poll(&pfd, 1, 0) > 0)) {
-        watchdog_died(&b->watchdog);
+        b->watchdog.exists = false;
     }
     if (watchdog_wants_progress(&b->watchdog, now)) {
         watchdog_progress(&b->watchdog, now, count_steps(b, now));

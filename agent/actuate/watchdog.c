@@ -50,12 +50,6 @@ watchdog_disconnected(struct watchdog *w, long long now)
     w->since = now;
 }
 
-void
-watchdog_died(struct watchdog *w)
-{
-    w->exists = false;
-}
-
 static bool
 is_unresponsive(const struct watchdog *w, long long now)
 {

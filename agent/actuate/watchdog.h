@@ -21,7 +21,7 @@
  *    watchdog_requested(&w, now);                  // Sent SHIM_PORTS.
  *    watchdog_received(&w, ports.polls, ports.poll_age_ns);
  *    watchdog_disconnected(&w, now);
- *    watchdog_died(&w);                            // The process has exited.
+ *    w.exists = false;                             // The process has exited.
  *    if (watchdog_wants_progress(&w, now)) {
  *        watchdog_progress(&w, now, steps);
  *    }
@@ -63,7 +63,6 @@ void watchdog_requested(struct watchdog *, long long now);
 void watchdog_received(struct watchdog *, uint64_t polls,
                        uint64_t poll_age_ns);
 void watchdog_disconnected(struct watchdog *, long long now);
-void watchdog_died(struct watchdog *);
 
 /* Returns true if it is time to check whether the shim's thread has run; then
  * watchdog_progress() reports 'steps', any number that changes when the thread

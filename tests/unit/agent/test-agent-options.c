@@ -10,7 +10,6 @@
 #include "agent/actuate/bypass.h"
 #include "agent/agent.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/options.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
