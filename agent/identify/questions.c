@@ -382,8 +382,7 @@ questions_again(struct questions *q)
 }
 
 bool
-questions_claim(struct questions *q, pid_t pid, enum claim_source source,
-                const char *job, long long now)
+questions_claim(struct questions *q, pid_t pid, const char *job, long long now)
 {
     struct process process;
     uid_t uid;
@@ -392,6 +391,6 @@ questions_claim(struct questions *q, pid_t pid, enum claim_source source,
         || !process_user(pid, &uid)) {
         return false;
     }
-    claim_process(q->registry, &process, uid, source, job, now);
+    claim_process(q->registry, &process, uid, CLAIM_PORT, job, now);
     return true;
 }

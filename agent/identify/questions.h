@@ -28,8 +28,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agent/identify/claim.h"
-
 struct questions;
 struct registry;
 
@@ -48,10 +46,10 @@ void questions_add_all(struct questions *);
 bool questions_run(struct questions *, long long now);
 void questions_wait(const struct questions *);
 
-/* Claims a process that has no claim for the job of this name, if it may be
- * of it.  Returns false if that was not tried. */
-bool questions_claim(struct questions *, pid_t, enum claim_source,
-                     const char *job, long long now);
+/* Claims a process that has no claim, by its port, for the job of this name,
+ * if it may be of it.  Returns false if that was not tried. */
+bool questions_claim(struct questions *, pid_t, const char *job,
+                     long long now);
 
 /* Asks again about the processes without a known job. */
 void questions_again(struct questions *);

@@ -40,8 +40,6 @@ struct tracker {
 #define SCAN_MS 1000 /* Between scans of the cgroups. */
 #define MAX_USERS 16 /* Processes of a job that are asked for their user. */
 
-static void ask_again(struct tracker *);
-
 VLOG_DEFINE_THIS_MODULE(tracker);
 
 static void
@@ -185,8 +183,8 @@ static void
 claim_by_port(struct tracker *t, pid_t pid, size_t rule)
 {
     if (rule <= t->config.n_ports
-        && questions_claim(t->questions, pid, CLAIM_PORT,
-                           t->config.ports[rule - 1].job, t->now)) {
+        && questions_claim(t->questions, pid, t->config.ports[rule - 1].job,
+                           t->now)) {
         kernel_claims_touch(t->claims);
     }
 }
@@ -227,6 +225,14 @@ take_question(const struct identity_question *question, void *t_)
         find_job_of_cgroup(t, question->tgid, question->cgroup);
         questions_add(t->questions, question->tgid, question->uid);
     }
+}
+
+/* Looks at all processes without a job again, after a change of the claims. */
+static void
+ask_again(struct tracker *t)
+{
+    questions_again(t->questions);
+    kernel_claims_touch(t->claims);
 }
 
 static void
@@ -334,14 +340,6 @@ tracker_register(struct tracker *t, const char *name)
         kernel_claims_touch(t->claims);
     }
     return job;
-}
-
-/* Looks at all processes without a job again, after a change of the claims. */
-static void
-ask_again(struct tracker *t)
-{
-    questions_again(t->questions);
-    kernel_claims_touch(t->claims);
 }
 
 bool
