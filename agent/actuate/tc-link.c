@@ -102,11 +102,6 @@ tc_class_options(const struct tc_class *c)
     };
 }
 
-struct inspection {
-    const struct tc_plan *plan;
-    struct tc_state *state;
-};
-
 static bool
 is_kind(const struct nlmsghdr *nlh, const char *kind)
 {
@@ -114,21 +109,21 @@ is_kind(const struct nlmsghdr *nlh, const char *kind)
 }
 
 static int
-handle_link(const struct nlmsghdr *nlh, void *in_)
+handle_link(const struct nlmsghdr *nlh, void *state_)
 {
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
-    struct inspection *in = in_;
+    struct tc_state *state = state_;
 
-    in->state->ifindex = link->ifi_index;
-    in->state->mtu = route_attr_u32(route_attr(nlh, IFLA_MTU), 0);
+    state->ifindex = link->ifi_index;
+    state->mtu = route_attr_u32(route_attr(nlh, IFLA_MTU), 0);
     return MNL_CB_OK;
 }
 
 static int
-handle_qdisc(const struct nlmsghdr *nlh, void *in_)
+handle_qdisc(const struct nlmsghdr *nlh, void *state_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
-    struct tc_state *state = ((struct inspection *) in_)->state;
+    struct tc_state *state = state_;
 
     if (tc->tcm_ifindex != state->ifindex) {
         return MNL_CB_OK;       /* The dump covers all interfaces. */
@@ -177,16 +172,16 @@ class_is_right(const struct tc_class *c, const struct tcmsg *tc,
 }
 
 static int
-handle_class(const struct nlmsghdr *nlh, void *in_)
+handle_class(const struct nlmsghdr *nlh, void *state_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *options = route_attr(nlh, TCA_OPTIONS);
-    struct inspection *in = in_;
+    struct tc_state *state = state_;
 
     for (int level = -1; level < TC_LEVELS; level++) {
-        struct tc_class c = tc_class_of(in->plan, in->state->mtu, level);
+        struct tc_class c = tc_class_of(state->plan, state->mtu, level);
 
-        in->state->classes_right += class_is_right(&c, tc, options);
+        state->classes_right += class_is_right(&c, tc, options);
     }
     return MNL_CB_OK;
 }
@@ -211,22 +206,22 @@ filter_is_right(const struct tc_filter *f, const struct nlattr *options)
 }
 
 static int
-handle_filter(const struct nlmsghdr *nlh, void *in_)
+handle_filter(const struct nlmsghdr *nlh, void *state_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *options = route_attr(nlh, TCA_OPTIONS);
-    struct inspection *in = in_;
+    struct tc_state *state = state_;
     uint32_t i = (tc->tcm_info >> 16) - 1;
     struct tc_filter f;
 
     if (!route_attr_in(options, TCA_U32_SEL) && is_kind(nlh, "u32")) {
         return MNL_CB_OK;       /* A hash table of filters, not a filter. */
     }
-    in->state->n_filters++;
-    if (i < TC_N_FILTERS && tc_filter_of(in->plan, i, &f)
+    state->n_filters++;
+    if (i < TC_N_FILTERS && tc_filter_of(state->plan, i, &f)
         && ntohs(tc->tcm_info & 0xffff) == f.protocol
         && filter_is_right(&f, options)) {
-        in->state->filters_right++;
+        state->filters_right++;
     }
     return MNL_CB_OK;
 }
@@ -235,22 +230,21 @@ int
 tc_link_inspect(struct route_socket *rs, const char *iface,
                 const struct tc_plan *plan, struct tc_state *state)
 {
-    struct inspection in = { .plan = plan, .state = state };
     int error;
 
-    memset(state, 0, sizeof *state);
-    error = route_socket_get_link(rs, iface, handle_link, &in);
+    *state = (struct tc_state){ .plan = plan };
+    error = route_socket_get_link(rs, iface, handle_link, state);
     if (!error) {
         error = route_socket_list_tc(rs, RTM_GETQDISC, state->ifindex, 0,
-                                     handle_qdisc, &in);
+                                     handle_qdisc, state);
     }
     if (!error && state->ours) {
         error = route_socket_list_tc(rs, RTM_GETTCLASS, state->ifindex, 0,
-                                     handle_class, &in);
+                                     handle_class, state);
     }
     if (!error && state->ours) {
         error = route_socket_list_tc(rs, RTM_GETTFILTER, state->ifindex,
-                                     TC_ROOT, handle_filter, &in);
+                                     TC_ROOT, handle_filter, state);
     }
     return error;
 }
@@ -267,18 +261,17 @@ classes_are_right(const struct tc_state *state)
 }
 
 static bool
-filters_are_right(const struct tc_state *state, const struct tc_plan *plan)
+filters_are_right(const struct tc_state *state)
 {
-    unsigned int n = plan->ordered ? count_filters(plan) : 0;
+    unsigned int n = state->plan->ordered ? count_filters(state->plan) : 0;
 
     return state->n_filters == n && (!n || state->filters_right == n);
 }
 
 bool
-tc_state_is_right(const struct tc_state *state, const struct tc_plan *plan)
+tc_state_is_right(const struct tc_state *state)
 {
-    return (state->ours && classes_are_right(state)
-            && filters_are_right(state, plan));
+    return state->ours && classes_are_right(state) && filters_are_right(state);
 }
 
 /* Returns the header of requests about the root qdisc. */
@@ -348,13 +341,12 @@ write_queue(struct route_socket *rs, int ifindex, int level)
 
 /* Creates or changes all classes and queues, which keep their packets. */
 static int
-write_classes(struct route_socket *rs, const struct tc_state *state,
-              const struct tc_plan *plan)
+write_classes(struct route_socket *rs, const struct tc_state *state)
 {
     int error = 0;
 
     for (int level = -1; level < TC_LEVELS && !error; level++) {
-        const struct tc_class c = tc_class_of(plan, state->mtu, level);
+        const struct tc_class c = tc_class_of(state->plan, state->mtu, level);
 
         error = write_class(rs, state->ifindex, &c);
         if (!error && level >= 0) {
@@ -401,9 +393,9 @@ write_filter(struct route_socket *rs, int ifindex, int i,
 /* Replaces all filters.  Packets that match no filter meanwhile use the
  * default level and are not lost. */
 static int
-write_filters(struct route_socket *rs, const struct tc_state *state,
-              const struct tc_plan *plan)
+write_filters(struct route_socket *rs, const struct tc_state *state)
 {
+    const struct tc_plan *plan = state->plan;
     int error = state->n_filters ? remove_filters(rs, state->ifindex) : 0;
 
     for (int i = 0; i < TC_N_FILTERS && plan->ordered && !error; i++) {
@@ -417,17 +409,16 @@ write_filters(struct route_socket *rs, const struct tc_state *state,
 }
 
 int
-tc_link_write(struct route_socket *rs, const struct tc_state *state,
-              const struct tc_plan *plan)
+tc_link_write(struct route_socket *rs, const struct tc_state *state)
 {
     int error = (state->others ? EBUSY
                  : state->ours ? 0 : write_root(rs, state->ifindex));
 
     if (!error && !classes_are_right(state)) {
-        error = write_classes(rs, state, plan);
+        error = write_classes(rs, state);
     }
-    if (!error && !filters_are_right(state, plan)) {
-        error = write_filters(rs, state, plan);
+    if (!error && !filters_are_right(state)) {
+        error = write_filters(rs, state);
     }
     return error;
 }

@@ -14,8 +14,8 @@
  * that another program has configured is never changed.
  *
  *    error = tc_link_inspect(rs, "eth0", &plan, &state);
- *    if (!error && !tc_state_is_right(&state, &plan)) {
- *        error = tc_link_write(rs, &state, &plan);
+ *    if (!error && !tc_state_is_right(&state)) {
+ *        error = tc_link_write(rs, &state);
  *    }
  *    tc_link_remove(rs, "eth0");
  *
@@ -44,6 +44,7 @@ struct tc_plan {
 
 /* Configuration of an interface, compared with a plan. */
 struct tc_state {
+    const struct tc_plan *plan;
     int ifindex;
     int mtu;
     bool ours;                  /* This module has created the root qdisc. */
@@ -55,12 +56,11 @@ struct tc_state {
 
 int tc_link_inspect(struct route_socket *, const char *iface,
                     const struct tc_plan *, struct tc_state *);
-bool tc_state_is_right(const struct tc_state *, const struct tc_plan *);
+bool tc_state_is_right(const struct tc_state *);
 
 /* Changes what differs from the plan.  Returns EBUSY if another program has
  * configured the root qdisc. */
-int tc_link_write(struct route_socket *, const struct tc_state *,
-                  const struct tc_plan *);
+int tc_link_write(struct route_socket *, const struct tc_state *);
 
 /* Removes the queues that this module has created, if any. */
 int tc_link_remove(struct route_socket *, const char *iface);

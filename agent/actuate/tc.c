@@ -113,16 +113,16 @@ check_iface(struct tc *tc, const struct tc_iface *iface)
 
     plan.rate_bps = iface->rate_bps;
     error = tc_link_inspect(tc->rs, iface->name, &plan, &state);
-    if (error || tc_state_is_right(&state, &plan)) {
+    if (error || tc_state_is_right(&state)) {
         return error;
     }
     VLOG_INFO("%s: %s", iface->name, state.ours
               ? "changing queues" : "creating queues");
-    error = tc_link_write(tc->rs, &state, &plan);
+    error = tc_link_write(tc->rs, &state);
     if (!error) {
         error = tc_link_inspect(tc->rs, iface->name, &plan, &state);
     }
-    return error ? error : tc_state_is_right(&state, &plan) ? 0 : EAGAIN;
+    return error ? error : tc_state_is_right(&state) ? 0 : EAGAIN;
 }
 
 static const char *
