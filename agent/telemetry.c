@@ -191,6 +191,7 @@ struct json *
 telemetry_compose_job(const struct job *job)
 {
     const struct shim_burst_stats *bursts = &job->bursts;
+    const struct progress *p = &job->progress;
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->name);
@@ -219,30 +220,16 @@ telemetry_compose_job(const struct job *job)
         json_put_integer(json, "counted", iterations_count(job->counted));
     }
     if (job->has_progress) {
-        json_put_integer(json, "iteration", job->progress.iteration);
+        json_put_integer(json, "iteration", p->iteration);
     }
-    return json;
-}
-
-static struct json *
-compose_job(const struct job *job, bool pairs)
-{
-    const struct progress *p = &job->progress;
-    struct json *json = telemetry_compose_job(job);
-
-    if (job->has_progress) {
-        if (p->stage >= 0) {
-            json_put_integer(json, "stage", p->stage);
-        }
-        if (p->metric[0]) {
-            json_object_put_string(json, "metric", p->metric);
-        }
-        if (p->has_value) {
-            json_put_real(json, "value", p->value);
-        }
+    if (job->has_progress && p->stage >= 0) {
+        json_put_integer(json, "stage", p->stage);
     }
-    if (pairs && job->n_remotes) {
-        json_object_put(json, "sent_to", pairs_to_json(job));
+    if (p->metric[0]) {
+        json_object_put_string(json, "metric", p->metric);
+    }
+    if (p->has_value) {
+        json_put_real(json, "value", p->value);
     }
     return json;
 }
@@ -339,7 +326,12 @@ telemetry_compose(const struct agent *a, bool pairs)
                         compose_shim(status.stats, status.totals));
     }
     HMAP_FOR_EACH (job, node, &registry->jobs) {
-        json_array_add(jobs, compose_job(job, pairs));
+        struct json *j = telemetry_compose_job(job);
+
+        if (pairs && job->n_remotes) {
+            json_object_put(j, "sent_to", pairs_to_json(job));
+        }
+        json_array_add(jobs, j);
     }
     json_object_put(json, "jobs", jobs);
     return json;
