@@ -568,18 +568,19 @@ run_applied(struct agent *a)
 static void
 run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
 {
+    struct smap *health = &a->facts.map;
     struct actuator_status status;
-    struct report_facts facts = { .state = agent_state(a),
-                                  .telemetry =
-                                      telemetry_is_connected(a->telemetry),
-                                  .applied = a->applied,
-                                  .capacity_bps = agent_capacity(a),
-                                  .host = &a->facts.map };
+    const struct report_facts facts = { .state = agent_state(a),
+                                        .applied = a->applied,
+                                        .capacity_bps = agent_capacity(a),
+                                        .health = health };
 
     actuator_get_status(a->actuator, &status);
     host_facts_run(&a->facts, a->config, status.about, now);
-    facts.connected = status.connected;
-    facts.bypass = status.bypass;
+    smap_replace(health, "shim", status.connected ? "connected" : "away");
+    smap_replace(health, "bypass", status.bypass ? "up" : "down");
+    smap_replace(health, "telemetry",
+                 telemetry_is_connected(a->telemetry) ? "connected" : "away");
     report_run(&a->report, a->loop->idl, txn, &facts, now);
 }
 

@@ -47,30 +47,21 @@ report_init(struct report *r, struct ovsdb_idl *idl, const char *host,
     ovsdb_idl_condition_destroy(&condition);
 }
 
-static void
-make_health(const struct report_facts *facts, struct smap *health)
-{
-    smap_clone(health, facts->host);
-    smap_add(health, "shim", facts->connected ? "connected" : "away");
-    smap_add(health, "bypass", facts->bypass ? "up" : "down");
-    smap_add(health, "telemetry", facts->telemetry ? "connected" : "away");
-}
-
 static bool
 is_written(const struct hostsrec_host_reported *row,
-           const struct report_facts *facts, const struct smap *health)
+           const struct report_facts *facts)
 {
     int64_t port = row->n_ports ? row->value_ports[0] : 0;
 
     return row->applied == facts->applied && port == facts->capacity_bps
            && !strcmp(row->state, facts->state)
            && !strcmp(row->agent, STAGECOACH_VERSION)
-           && smap_equal(&row->health, health);
+           && smap_equal(&row->health, facts->health);
 }
 
 static void
 write_row(const struct hostsrec_host_reported *row,
-          const struct report_facts *facts, const struct smap *health)
+          const struct report_facts *facts)
 {
     const char *port = "uplink";
     int64_t capacity = facts->capacity_bps;
@@ -82,7 +73,7 @@ write_row(const struct hostsrec_host_reported *row,
     hostsrec_host_reported_set_agent(row, STAGECOACH_VERSION);
     hostsrec_host_reported_set_state(row, facts->state);
     hostsrec_host_reported_set_ports(row, &port, &capacity, capacity > 0);
-    hostsrec_host_reported_set_health(row, health);
+    hostsrec_host_reported_set_health(row, facts->health);
 }
 
 /* Limits writes to one per 'ms' or REPORT_MIN_MS, whichever is longer, from
@@ -127,21 +118,18 @@ report_run(struct report *r, const struct ovsdb_idl *idl,
            long long now)
 {
     const struct hostsrec_host_reported *row;
-    struct smap health;
 
     r->waiting = false;
     if (!txn || !ovsdb_idl_has_ever_connected(idl)) {
         return;
     }
-    make_health(facts, &health);
     row = hostsrec_host_reported_first(idl); /* It has no other. */
-    if (report_is_due(r, row && !is_written(row, facts, &health), now)) {
-        write_row(row, facts, &health);
+    if (report_is_due(r, row && !is_written(row, facts), now)) {
+        write_row(row, facts);
         ovsdb_idl_txn_add_comment(txn, "agent %s: %s, applied %"PRId64,
                                   r->host, facts->state, facts->applied);
     }
     r->waiting = r->pending;
-    smap_destroy(&health);
 }
 
 void

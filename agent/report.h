@@ -28,13 +28,10 @@ struct ovsdb_idl_txn;
 struct smap;
 
 struct report_facts {
-    const char *state;          /* "ordered" or "fair". */
-    bool connected;             /* The shim is connected. */
-    bool bypass;                /* The kernel forwards in place of the shim. */
-    bool telemetry;             /* The telemetry stream is connected. */
+    const char *state; /* "ordered" or "fair". */
     int64_t applied;
     uint64_t capacity_bps;      /* 0 if unknown. */
-    const struct smap *host;    /* Of host-facts.h. */
+    const struct smap *health;  /* Of host-facts.h, and what is connected. */
 };
 
 /* Shortest window, and default. */

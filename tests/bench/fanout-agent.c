@@ -75,9 +75,10 @@ fanout_agent_run(struct fanout_agent *a)
 {
     struct ovsdb_idl_txn *txn = ovsdb_idl_loop_run(&a->loop);
     long long now = time_msec();
-    static const struct smap no_facts = SMAP_INITIALIZER(&no_facts);
+    struct smap health = SMAP_INITIALIZER(&health);
     struct report_facts facts = {
-        .connected = true, .capacity_bps = CAPACITY_BPS, .host = &no_facts,
+        .capacity_bps = CAPACITY_BPS,
+        .health = &health,
     };
 
     telemetry_run(a->telemetry);
@@ -88,8 +89,11 @@ fanout_agent_run(struct fanout_agent *a)
     }
     facts.state = state_name(a);
     facts.applied = a->wanted.version;
-    facts.telemetry = telemetry_is_connected(a->telemetry);
+    smap_add(&health, "shim", "connected");
+    smap_add(&health, "telemetry",
+             telemetry_is_connected(a->telemetry) ? "connected" : "away");
     report_run(&a->report, a->loop.idl, txn, &facts, now);
+    smap_destroy(&health);
     ovsdb_idl_loop_commit_and_wait(&a->loop);
 }
 
