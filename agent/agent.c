@@ -347,7 +347,6 @@ load_programs(struct agent *a)
                                                         ? IDENTITY_TAGS
                                                         : IDENTITY_COUNTS };
     char *error = identity_open(&config, &a->identity);
-    int error_number;
 
     free(cgroup);
     if (error) {
@@ -359,14 +358,7 @@ load_programs(struct agent *a)
     for (size_t i = 0; !error && i < c->n_uplinks; i++) {
         error = identity_add_uplink(a->identity, c->uplinks[i]);
     }
-    if (error) {
-        return error;
-    }
-    error_number = pods_create(a->identity, &a->pods);
-    return error_number ? xasprintf("cannot look at the interfaces of pods "
-                                    "(%s)",
-                                    ovs_strerror(error_number))
-                        : NULL;
+    return error ? error : pods_create(a->identity, &a->pods);
 }
 
 static char *

@@ -299,8 +299,9 @@ main(int argc, char *argv[])
         set_up(id, argv[3], atoi(argv[5]));
         error = identity_add_uplink(id, argv[4]);
     }
-    if (error || pods_create(id, &pods)) {
-        ovs_fatal(0, "%s", error ? error : "cannot look at interfaces");
+    error = error ? error : pods_create(id, &pods);
+    if (error) {
+        ovs_fatal(0, "%s", error);
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("ready");

@@ -100,7 +100,7 @@ look(struct pods *pods)
     return error;
 }
 
-int
+char *
 pods_create(struct identity *identity, struct pods **podsp)
 {
     struct pods *pods = xzalloc(sizeof *pods);
@@ -121,7 +121,9 @@ pods_create(struct identity *identity, struct pods **podsp)
         pods = NULL;
     }
     *podsp = pods;
-    return error;
+    return error ? xasprintf("cannot look at the interfaces of pods (%s)",
+                             ovs_strerror(error))
+                 : NULL;
 }
 
 void

@@ -28,8 +28,8 @@
 struct identity;
 struct pods;
 
-/* After identity_add_uplink().  Returns 0 or a positive errno. */
-int pods_create(struct identity *, struct pods **);
+/* After identity_add_uplink().  Returns NULL or a malloc()'d message. */
+char *pods_create(struct identity *, struct pods **);
 void pods_destroy(struct pods *);
 
 void pods_run(struct pods *);

@@ -801,7 +801,7 @@ begin_tags(struct fixture *f, enum identity_mode mode)
 
     claim_cgroup(f->id, "a", SLOT_A);
     identity_settings(f->id)->mode = mode;
-    assert_int_equal(pods_create(f->id, &pods), 0);
+    assert_null(pods_create(f->id, &pods));
     run("for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
     return pods;
 }
