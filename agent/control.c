@@ -209,8 +209,10 @@ parse_claim(const struct agent *a, int argc, const char *argv[],
     char *error;
 
     *r = (struct claim_request){ .rung = -1 };
-    r->source = claim_source_from_name(argv[1]);
-    if (r->source != CLAIM_REGISTRATION && r->source != CLAIM_LAUNCHER) {
+    r->source = strcmp(argv[1], claim_source_names[CLAIM_LAUNCHER])
+                    ? CLAIM_REGISTRATION
+                    : CLAIM_LAUNCHER;
+    if (strcmp(argv[1], claim_source_names[r->source])) {
         return xasprintf("\"%.40s\" does not claim, registration and launcher "
                          "are allowed", argv[1]);
     }
@@ -269,8 +271,9 @@ control_claims(struct unixctl_conn *conn, int argc OVS_UNUSED,
         }
         c = json_object_create();
         json_object_put_string(c, "job", claim->job->name);
-        json_object_put_string(c, "source", claim_source_name(claim->source));
-        json_put_integer(c, claim_kind_name(claim->what.kind), claim->what.id);
+        json_object_put_string(c, "source", claim_source_names[claim->source]);
+        json_put_integer(c, claim_kind_names[claim->what.kind],
+                         claim->what.id);
         if (claim->path) {
             json_object_put_string(c, "path", claim->path);
         }

@@ -16,7 +16,7 @@
 #include "wire/cgroup-path.h"
 #include "wire/shim-protocol.h"
 
-static const char *const source_names[N_CLAIM_SOURCES] = {
+const char *const claim_source_names[] = {
     [CLAIM_REGISTRATION] = "registration",
     [CLAIM_LAUNCHER] = "launcher",
     [CLAIM_CGROUP] = "cgroup",
@@ -24,35 +24,11 @@ static const char *const source_names[N_CLAIM_SOURCES] = {
     [CLAIM_PORT] = "port",
 };
 
-const char *
-claim_source_name(enum claim_source source)
-{
-    return source_names[source];
-}
-
-/* Returns the source called 'name', N_CLAIM_SOURCES if there is none. */
-enum claim_source
-claim_source_from_name(const char *name)
-{
-    enum claim_source source = 0;
-
-    while (source < N_CLAIM_SOURCES && strcmp(source_names[source], name)) {
-        source++;
-    }
-    return source;
-}
-
-const char *
-claim_kind_name(enum claim_kind kind)
-{
-    static const char *const names[] = {
-        [CLAIMS_CGROUP] = "cgroup",
-        [CLAIMS_NETNS] = "netns",
-        [CLAIMS_PROCESS] = "pid",
-    };
-
-    return names[kind];
-}
+const char *const claim_kind_names[] = {
+    [CLAIMS_CGROUP] = "cgroup",
+    [CLAIMS_NETNS] = "netns",
+    [CLAIMS_PROCESS] = "pid",
+};
 
 static char *
 parse_process(const char *text, struct claim_what *what)
@@ -103,14 +79,14 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                  struct claim_what *what, char **pathp)
 {
     *pathp = NULL;
-    if (!strcmp(kind, claim_kind_name(CLAIMS_PROCESS))) {
+    if (!strcmp(kind, claim_kind_names[CLAIMS_PROCESS])) {
         what->kind = CLAIMS_PROCESS;
         return parse_process(text, what);
     }
-    what->kind = !strcmp(kind, claim_kind_name(CLAIMS_NETNS))
-                 ? CLAIMS_NETNS : CLAIMS_CGROUP;
+    what->kind = !strcmp(kind, claim_kind_names[CLAIMS_NETNS]) ? CLAIMS_NETNS
+                                                               : CLAIMS_CGROUP;
     if (what->kind == CLAIMS_CGROUP
-        && strcmp(kind, claim_kind_name(CLAIMS_CGROUP))) {
+        && strcmp(kind, claim_kind_names[CLAIMS_CGROUP])) {
         return xasprintf("\"%.40s\" cannot be claimed, cgroup, netns and pid "
                          "are allowed", kind);
     }

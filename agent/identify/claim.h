@@ -31,13 +31,12 @@
 
 /* Sources of a claim, in order of decreasing precedence. */
 enum claim_source {
-    CLAIM_REGISTRATION,         /* The job itself, or the program that runs
-                                 * the search. */
-    CLAIM_LAUNCHER,             /* A hook of Slurm or Kubernetes. */
-    CLAIM_CGROUP,               /* Its cgroup in the tree of jobs. */
-    CLAIM_ENVIRONMENT,          /* Environment of the process. */
-    CLAIM_PORT,                 /* A port of the connection. */
-    N_CLAIM_SOURCES,
+    CLAIM_REGISTRATION, /* The job itself, or the program that runs
+                         * the search. */
+    CLAIM_LAUNCHER,     /* A hook of Slurm or Kubernetes. */
+    CLAIM_CGROUP,       /* Its cgroup in the tree of jobs. */
+    CLAIM_ENVIRONMENT,  /* Environment of the process. */
+    CLAIM_PORT,         /* A port of the connection. */
 };
 
 enum claim_kind { CLAIMS_CGROUP, CLAIMS_NETNS, CLAIMS_PROCESS };
@@ -85,9 +84,8 @@ claim_source_is_registered(enum claim_source source)
     return source <= CLAIM_CGROUP;
 }
 
-const char *claim_source_name(enum claim_source);
-enum claim_source claim_source_from_name(const char *);
-const char *claim_kind_name(enum claim_kind);
+extern const char *const claim_source_names[];
+extern const char *const claim_kind_names[];
 
 /* Parses a claim, see claim_what_parse() in claim.c.  'kind' is "cgroup",
  * "netns" or "pid". */

@@ -217,7 +217,7 @@ claim_process(struct registry *r, const struct process *process, uid_t uid,
         VLOG_WARN_RL(&rl,
                      "%s: process %d of another user has it in its %s, "
                      "which does not count",
-                     name, (int) process->pid, claim_source_name(source));
+                     name, (int) process->pid, claim_source_names[source]);
         r->n_refused++;
         return !job || job->has_uid;
     }

@@ -406,15 +406,6 @@ cojobs_of_frameworks_are_of_one_user(void **state OVS_UNUSED)
 }
 
 static void
-names_of_sources_are_read_back(void **state OVS_UNUSED)
-{
-    for (int i = 0; i < N_CLAIM_SOURCES; i++) {
-        assert_int_equal(claim_source_from_name(claim_source_name(i)), i);
-    }
-    assert_int_equal(claim_source_from_name("nobody"), N_CLAIM_SOURCES);
-}
-
-static void
 what_is_claimed_is_checked(void **state OVS_UNUSED)
 {
     static const struct {
@@ -682,7 +673,6 @@ main(void)
         TEST(registered_jobs_displace_others),
         TEST(progress_is_the_jobs_own_or_its_users),
         cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
-        cmocka_unit_test(names_of_sources_are_read_back),
         cmocka_unit_test(what_is_claimed_is_checked),
         cmocka_unit_test(what_is_claimed_is_found),
         cmocka_unit_test(environment_names_the_job),
