@@ -77,12 +77,10 @@ read_config(struct cni_request *r, bool *all, int *code)
 
     *code = CNI_BAD_CONFIG;
     error = read_string(r->config, "cniVersion", versions[0], &r->version);
-    if (!error) {
-        error = read_string(r->config, "rundir", AGENT_RUNDIR, &r->rundir);
-    }
-    if (!error) {
-        error = read_string(r->config, "claim", "annotated", &claim);
-    }
+    error = error ? error
+                  : read_string(r->config, "rundir", AGENT_RUNDIR, &r->rundir);
+    error =
+        error ? error : read_string(r->config, "claim", "annotated", &claim);
     if (error) {
         return error;
     }
@@ -180,7 +178,7 @@ cni_request_uninit(struct cni_request *r)
 char *
 cni_request_result(const struct cni_request *r)
 {
-    json_t *json, *list;
+    json_t *json;
     char *text;
 
     if (r->command == CNI_ADD) {
@@ -190,12 +188,9 @@ cni_request_result(const struct cni_request *r)
     if (r->command != CNI_VERSION_COMMAND) {
         return NULL;
     }
-    json = json_pack("{s:s, s:[]}", "cniVersion", r->version,
-                     "supportedVersions");
-    list = json_object_get(json, "supportedVersions");
-    for (size_t i = 0; i < N(versions); i++) {
-        json_array_append_new(list, json_string(versions[i]));
-    }
+    json = json_pack("{s:s, s:[ssss]}", "cniVersion", r->version,
+                     "supportedVersions", versions[0], versions[1],
+                     versions[2], versions[3]);
     text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
