@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,11 +277,7 @@ bypass_run(struct bypass *b, long long now)
 void
 bypass_wait(const struct bypass *b, long long now)
 {
-    long long next = watchdog_next(&b->watchdog, now);
-
-    if (next != LLONG_MAX) {
-        poll_timer_wait_until(next);
-    }
+    poll_timer_wait_until(watchdog_next(&b->watchdog, now));
     if (b->pidfd >= 0 && b->watchdog.exists) {
         poll_fd_wait(b->pidfd, POLLIN);
     }

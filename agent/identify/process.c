@@ -91,19 +91,14 @@ process_environ(pid_t pid, size_t *sizep)
 bool
 process_user(pid_t pid, uid_t *uidp)
 {
-    char text[4096];
-    unsigned int uid;
-    const char *line;
+    char text[8192];
+    struct job_process p;
 
-    if (process_read_file(pid, "status", text, sizeof text) <= 0) {
+    if (process_read_file(pid, "status", text, sizeof text) <= 0
+        || !job_process_parse_status(text, &p)) {
         return false;
     }
-    /* Line breaks in the name above it are escaped. */
-    line = strstr(text, "\nUid:");
-    if (!line || sscanf(line, "\nUid: %u", &uid) != 1) {
-        return false;
-    }
-    *uidp = uid;
+    *uidp = p.uid;
     return true;
 }
 

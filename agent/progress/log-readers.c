@@ -558,9 +558,7 @@ log_readers_wait(struct log_readers *lr)
     LIST_FOR_EACH (old, node, &lr->old) {
         tail_process_wait(old);
     }
-    if (next != LLONG_MAX) {
-        poll_timer_wait_until(next);
-    }
+    poll_timer_wait_until(next);
 }
 
 static const char *
