@@ -173,7 +173,7 @@ static const struct option_row rows[] = {
       .parse = add_uplink,
       .help = "interface whose packets the kernel marks and counts; with "
               "--actuator shim, the host's interface to the shim" },
-    { "pins", OPTION_COPY, AT(pins), .value = "DIR", .shown = IDENTITY_PINS,
+    { "pins", OPTION_COPY, AT(pins), .value = "DIR", .deflt = IDENTITY_PINS,
       .help = "folder of bpffs for what the agent has in the kernel" },
     { "kernel-cgroup", OPTION_COPY, AT(kernel_cgroup), .value = "PATH",
       .help = "cgroup, relative to the cgroup v2 mount, whose sockets the "
@@ -306,7 +306,6 @@ complete_actuator(struct agent_config *c)
                    "mount, such as stagecoach/h0",
                    c->kernel_cgroup);
     }
-    c->pins = c->pins ? c->pins : xstrdup(IDENTITY_PINS);
 }
 
 /* Fills in what was not given, and checks what was. */
