@@ -38,6 +38,7 @@ log_decoder_create(const struct log_spec *spec)
 
     d->class = class;
     d->spec = spec;
+    d->first = true;
     forget(d);
     if (class->init) {
         class->init(d);

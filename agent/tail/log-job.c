@@ -36,20 +36,6 @@ struct log_file {
     struct log_decoder *decoder;
 };
 
-/* Takes ownership of 'fd'. */
-static struct log_file *
-open_file(int fd, const struct stat *s, const struct log_spec *spec)
-{
-    struct log_file *f = xzalloc(sizeof *f);
-
-    f->fd = fd;
-    f->dev = s->st_dev;
-    f->ino = s->st_ino;
-    f->decoder = log_decoder_create(spec);
-    log_decoder_restart(f->decoder, NULL, 0, false);
-    return f;
-}
-
 static void
 close_file(struct log_file *f)
 {
@@ -163,12 +149,12 @@ find_file(struct log_job *lj, const char *path, struct found *found)
 static struct log_file *
 take_file(struct log_job *lj, const struct found *found)
 {
+    struct log_file *f;
     struct stat s;
     int fd;
 
     for (size_t i = 0; i < lj->n_files; i++) {
-        struct log_file *f = lj->files[i];
-
+        f = lj->files[i];
         if (f && f->ino == found->ino && f->dev == found->dev) {
             lj->files[i] = NULL;
             return f;
@@ -184,7 +170,12 @@ take_file(struct log_job *lj, const struct found *found)
         close(fd);
         return NULL;
     }
-    return open_file(fd, &s, lj->spec);
+    f = xzalloc(sizeof *f);
+    f->fd = fd;
+    f->dev = s.st_dev;
+    f->ino = s.st_ino;
+    f->decoder = log_decoder_create(lj->spec);
+    return f;
 }
 
 static void
