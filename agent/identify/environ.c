@@ -19,7 +19,6 @@ struct block {
 
 /* Row of a framework.  All variables that it names must be present. */
 struct row {
-    const char *framework;
     const char *cojob;          /* Cojob, or its prefix. */
     const char *cojob_variable; /* Variable whose value follows the prefix
                                  * and '-', or is the whole name if 'cojob'
@@ -107,22 +106,20 @@ extract_tf_config(const char *value, const struct block *b OVS_UNUSED)
 /* More specific rows first: a framework runs below a launcher, and the search
  * is known to its tool. */
 static const struct row rows[] = {
-    { "stagecoach", NULL, "STAGECOACH_COJOB", "STAGECOACH_JOB", NULL, NULL },
-    { "nni", "nni", "NNI_EXP_ID", "NNI_TRIAL_JOB_ID", NULL, NULL },
-    { "katib", "katib", NULL, "KATIB_TRIAL_NAME", NULL, NULL },
-    { "slurm array", "slurm", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
-      NULL, NULL },
-    { "slurm", "slurm", NULL, "SLURM_JOB_ID", NULL, NULL },
-    { "torchrun", "torch", NULL, "TORCHELASTIC_RUN_ID", NULL, extract_run_id },
-    { "torch", "torch", NULL, "MASTER_ADDR", "MASTER_PORT", NULL },
-    { "ps-lite", "ps-lite", NULL, "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT",
-      NULL },
-    { "horovod", "horovod", NULL, "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+    { NULL, "STAGECOACH_COJOB", "STAGECOACH_JOB", NULL, NULL },
+    { "nni", "NNI_EXP_ID", "NNI_TRIAL_JOB_ID", NULL, NULL },
+    { "katib", NULL, "KATIB_TRIAL_NAME", NULL, NULL },
+    { "slurm", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", NULL, NULL },
+    { "slurm", NULL, "SLURM_JOB_ID", NULL, NULL },
+    { "torch", NULL, "TORCHELASTIC_RUN_ID", NULL, extract_run_id },
+    { "torch", NULL, "MASTER_ADDR", "MASTER_PORT", NULL },
+    { "ps-lite", NULL, "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", NULL },
+    { "horovod", NULL, "HOROVOD_GLOO_RENDEZVOUS_ADDR",
       "HOROVOD_GLOO_RENDEZVOUS_PORT", NULL },
-    { "tensorflow", "tensorflow", NULL, "TF_CONFIG", NULL, extract_tf_config },
-    { "mpi", "mpi", NULL, "PMIX_NAMESPACE", NULL, NULL },
-    { "ray", "ray", NULL, "RAY_JOB_ID", NULL, NULL },
-    { "kubernetes", "kubernetes", NULL, "HOSTNAME", NULL, extract_pod_job },
+    { "tensorflow", NULL, "TF_CONFIG", NULL, extract_tf_config },
+    { "mpi", NULL, "PMIX_NAMESPACE", NULL, NULL },
+    { "ray", NULL, "RAY_JOB_ID", NULL, NULL },
+    { "kubernetes", NULL, "HOSTNAME", NULL, extract_pod_job },
 };
 
 static char *
@@ -159,11 +156,9 @@ cojob_of_row(const struct row *row, const struct block *b, uid_t uid)
 }
 
 /* Returns the job, "COJOB/JOB", of a process of user 'uid' with the 'size'
- * bytes of environment at 'environ', and stores the framework of the row in
- * '*frameworkp'.  Returns NULL if no row matches. */
+ * bytes of environment at 'environ', or NULL if no row matches. */
 char *
-environ_job(const char *environ, size_t size, uid_t uid,
-            const char **frameworkp)
+environ_job(const char *environ, size_t size, uid_t uid)
 {
     const struct block b = { environ, size };
 
@@ -179,7 +174,6 @@ environ_job(const char *environ, size_t size, uid_t uid,
         free(cojob);
         free(job);
         if (cojob_name[0] && job_name[0]) {
-            *frameworkp = rows[i].framework;
             return xasprintf("%s/%s", cojob_name, job_name);
         }
     }

@@ -21,7 +21,7 @@
  * STAGECOACH_COJOB alone assigns the job of any row to that cojob.
  *
  *    text = process_environ(pid, &size);
- *    name = environ_job(text, size, uid, &framework);
+ *    name = environ_job(text, size, uid);
  *
  * Characters that are not allowed in names become '-'; a name that is too long
  * is cut and gets a hash of the whole name.
@@ -34,7 +34,6 @@
 /* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
 const char *environ_get(const char *environ, size_t size, const char *name);
 
-char *environ_job(const char *environ, size_t size, uid_t,
-                  const char **frameworkp);
+char *environ_job(const char *environ, size_t size, uid_t);
 
 #endif /* agent/identify/environ.h */

@@ -260,15 +260,14 @@ static bool
 read_environ(struct registry *r, const struct process *process, uid_t uid,
              long long now)
 {
-    const char *framework;
     size_t size;
     char *text = process_environ(process->pid, &size);
-    char *name = text ? environ_job(text, size, uid, &framework) : NULL;
+    char *name = text ? environ_job(text, size, uid) : NULL;
     bool final = true;
 
     if (name) {
-        VLOG_DBG("process %d: %s by the environment of %s", (int) process->pid,
-                 name, framework);
+        VLOG_DBG("process %d: %s by its environment", (int) process->pid,
+                 name);
         final = claim_process(r, process, uid, CLAIM_ENVIRONMENT, name, now);
     }
     free(name);

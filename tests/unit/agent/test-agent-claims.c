@@ -397,9 +397,8 @@ static void
 cojobs_of_frameworks_are_of_one_user(void **state OVS_UNUSED)
 {
     static const char text[] = "MASTER_ADDR=a\0MASTER_PORT=1";
-    const char *framework;
-    char *anns = environ_job(text, sizeof text, ANN, &framework);
-    char *bobs = environ_job(text, sizeof text, BOB, &framework);
+    char *anns = environ_job(text, sizeof text, ANN);
+    char *bobs = environ_job(text, sizeof text, BOB);
 
     assert_is(anns, "torch-u1000/a-1");
     assert_is(bobs, "torch-u1001/a-1");
@@ -544,14 +543,11 @@ environment_names_the_job(void **state OVS_UNUSED)
 #undef E
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        const char *framework = NULL;
-        char *job = environ_job(cases[i].environ, cases[i].size, 7,
-                                &framework);
+        char *job = environ_job(cases[i].environ, cases[i].size, 7);
 
         if (cases[i].job) {
             assert_non_null(job);
             assert_string_equal(job, cases[i].job);
-            assert_non_null(framework);
         } else {
             assert_null(job);
         }
@@ -559,8 +555,8 @@ environment_names_the_job(void **state OVS_UNUSED)
     }
 
     /* Without its last byte, the last string is not one. */
-    assert_null(environ_job("RAY_JOB_ID=1", 12, 7, &(const char *) { NULL }));
-    assert_null(environ_job(NULL, 0, 7, &(const char *) { NULL }));
+    assert_null(environ_job("RAY_JOB_ID=1", 12, 7));
+    assert_null(environ_job(NULL, 0, 7));
 }
 
 static void
@@ -570,9 +566,8 @@ long_names_stay_different(void **state OVS_UNUSED)
         "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-1";
     static const char b[] =
         "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-2";
-    const char *framework;
-    char *job_a = environ_job(a, sizeof a, 7, &framework);
-    char *job_b = environ_job(b, sizeof b, 7, &framework);
+    char *job_a = environ_job(a, sizeof a, 7);
+    char *job_b = environ_job(b, sizeof b, 7);
 
     assert_string_equal(job_a, "katib-u7/a-long-name-of-a-certa-a952b26d");
     assert_int_equal(strlen(strchr(job_a, '/') + 1), 31);
