@@ -38,12 +38,18 @@ reply(struct unixctl_conn *conn, struct json *json)
     json_destroy(json);
 }
 
-/* Replies with the message 'error', and frees it. */
+/* Replies with the message 'error', unless that is NULL, or with 'json'; frees
+ * both. */
 static void
-refuse(struct unixctl_conn *conn, char *error)
+respond(struct unixctl_conn *conn, char *error, struct json *json)
 {
-    unixctl_command_reply_error(conn, error);
-    free(error);
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+        json_destroy(json);
+    } else {
+        reply(conn, json);
+    }
 }
 
 /* Stores the name of the job of 'words', COJOB and JOB, in 'name'.  Returns
@@ -51,14 +57,13 @@ refuse(struct unixctl_conn *conn, char *error)
 static char *
 parse_job(const char *words[], char name[64])
 {
-    for (int i = 0; i < 2; i++) {
-        if (!cgroup_name_is_valid(words[i])) {
-            return xasprintf("\"%.40s\" is not a name, "CGROUP_NAME_RULE,
-                             words[i]);
-        }
-    }
-    snprintf(name, 64, "%s/%s", words[0], words[1]);
-    return NULL;
+    int n = snprintf(name, 64, "%s/%s", words[0], words[1]);
+
+    return n < 64 && cgroup_job_is_valid(name)
+               ? NULL
+               : xasprintf(
+                   "\"%s\" is not a job, COJOB and JOB, each of " CGROUP_NAME_RULE,
+                   name);
 }
 
 static void
@@ -149,19 +154,14 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
                  const char *argv[], void *a_)
 {
     struct agent *a = a_;
-    struct json *json;
+    struct json *json = json_object_create();
     char name[64];
     char *error = parse_job(&argv[1], name);
 
-    if (error) {
-        refuse(conn, error);
-        return;
-    }
-    json = json_object_create();
     json_object_put_string(json, "job", name);
     json_put_boolean(json, "known",
-                     tracker_register(a->tracker, name) != NULL);
-    reply(conn, json);
+                     !error && tracker_register(a->tracker, name));
+    respond(conn, error, json);
 }
 
 static void
@@ -230,6 +230,7 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
               void *a_)
 {
     struct agent *a = a_;
+    struct json *json = json_object_create();
     struct claim_request r;
     char *error = parse_claim(a, argc, argv, &r);
 
@@ -244,14 +245,8 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
                           r.job, REGISTRY_MAX_JOBS, REGISTRY_MAX_UID_JOBS);
     }
     free(r.path);
-    if (error) {
-        refuse(conn, error);
-    } else {
-        struct json *json = json_object_create();
-
-        json_object_put_string(json, "job", r.job);
-        reply(conn, json);
-    }
+    json_object_put_string(json, "job", r.job);
+    respond(conn, error, json);
 }
 
 static void
@@ -285,26 +280,15 @@ control_claims(struct unixctl_conn *conn, int argc OVS_UNUSED,
 
 static void
 control_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
-                const char *argv[] OVS_UNUSED, void *a_)
+                const char *argv[], void *a_)
 {
-    const struct agent *a = a_;
+    struct agent *a = a_;
+    bool reload = !strcmp(argv[0], "agent/reload-readers");
+    char *error = reload ? agent_load_readers(a) : NULL;
     struct json *json = json_object_create();
 
     json_object_put(json, "readers", log_readers_to_json(a->logs));
-    reply(conn, json);
-}
-
-static void
-control_reload_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
-                       const char *argv[] OVS_UNUSED, void *a_)
-{
-    char *error = agent_load_readers(a_);
-
-    if (error) {
-        refuse(conn, error);
-    } else {
-        control_readers(conn, argc, argv, a_);
-    }
+    respond(conn, error, json);
 }
 
 void
@@ -317,8 +301,8 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/register", "COJOB JOB", 2, 2,
                              control_register, a);
     unixctl_command_register("agent/readers", "", 0, 0, control_readers, a);
-    unixctl_command_register("agent/reload-readers", "", 0, 0,
-                             control_reload_readers, a);
+    unixctl_command_register("agent/reload-readers", "", 0, 0, control_readers,
+                             a);
     unixctl_command_register("agent/claim",
                              "SOURCE COJOB JOB "
                              "(cgroup PATH|netns PATH|pid N) [rung=N] "
