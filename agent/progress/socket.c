@@ -82,22 +82,12 @@ progress_socket_close(struct progress_socket *ps)
     }
 }
 
-/* Logs, once a minute at most, that a datagram of 'sender' was refused. */
-static void
-log_refusal(const char *name, const struct ucred *sender)
-{
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
-
-    VLOG_WARN_RL(&rl, "%s: progress refused, process %d of user %u is none of "
-                 "the job's", name, (int) sender->pid,
-                 (unsigned int) sender->uid);
-}
-
 static void
 take_datagram(struct progress_socket *ps, const char *data, size_t size,
               const struct ucred *sender)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+    static struct vlog_rate_limit refused = VLOG_RATE_LIMIT_INIT(1, 1);
     char name[PROGRESS_NAME_SIZE];
     struct progress progress;
     char *error = progress_parse(data, size, name, &progress);
@@ -116,7 +106,10 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
         ps->unknown++;
         break;
     case PROGRESS_REFUSED:
-        log_refusal(name, sender);
+        VLOG_WARN_RL(&refused,
+                     "%s: progress refused, process %d of user %u "
+                     "is none of the job's",
+                     name, (int) sender->pid, (unsigned int) sender->uid);
         ps->refused++;
         break;
     case PROGRESS_TAKEN:
@@ -225,15 +218,6 @@ job_of_sender(const struct registry *r, const char *mount, pid_t pid)
     return best ? best->job : NULL;
 }
 
-/* Returns true if 'a' and 'b', "COJOB/JOB" both, are of one cojob. */
-static bool
-same_cojob(const char *a, const char *b)
-{
-    size_t n = strcspn(a, "/");
-
-    return n == strcspn(b, "/") && !strncmp(a, b, n);
-}
-
 bool
 progress_may_report(const struct registry *r, const char *mount,
                     const struct ucred *sender, const struct job *job)
@@ -244,7 +228,9 @@ progress_may_report(const struct registry *r, const char *mount,
         return true;
     }
     own = job_of_sender(r, mount, sender->pid);
-    return own && (own == job
-                   || (job->has_uid && sender->uid == job->uid
-                       && same_cojob(own->name, job->name)));
+    return own
+           && (own == job
+               || (job->has_uid && sender->uid == job->uid
+                   && !strncmp(own->name, job->name,
+                               strcspn(own->name, "/") + 1)));
 }
