@@ -127,9 +127,8 @@ take_line(struct log_decoder *d, char *line, size_t n)
     n -= n && line[n - 1] == '\r';
     line[n] = '\0';
     if (n) {
-        d->counts.records++;
-        d->counts.malformed +=
-            memchr(line, '\0', n) || !d->class->line(d, line);
+        d->records++;
+        d->malformed += memchr(line, '\0', n) || !d->class->line(d, line);
     }
     d->first = false;
 }
@@ -143,8 +142,8 @@ keep(struct log_decoder *d, const char *data, size_t size)
     }
     if (d->data.length + size > LOG_MAX_LINE) {
         d->skipping = true;
-        d->counts.records++;
-        d->counts.malformed++;
+        d->records++;
+        d->malformed++;
         d->first = false;
         ds_clear(&d->data);
         return;

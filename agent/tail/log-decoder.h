@@ -46,12 +46,6 @@ struct log_format_class;
 #define LOG_MAX_LINE 65536      /* Longer lines are ignored. */
 #define LOG_MAX_EVENT (1 << 20) /* Longer records are ignored. */
 
-struct log_counts {
-    uint64_t records;           /* Complete lines or records. */
-    uint64_t malformed;         /* Lines or records that could not be
-                                 * decoded. */
-};
-
 /* Read-only outside the formats. */
 struct log_decoder {
     const struct log_format_class *class;
@@ -59,9 +53,10 @@ struct log_decoder {
     struct progress last; /* 'iteration' is -1 before the first one. */
     bool told;            /* 'last' has not been read by
                            * log_decoder_take(). */
-    struct log_counts counts;
-    bool exhausted; /* An expression has reached a limit; the
-                     * log is ignored until a restart. */
+    uint64_t records;     /* Complete lines or records. */
+    uint64_t malformed;   /* Of these, what could not be decoded. */
+    bool exhausted;       /* An expression has reached a limit; the
+                           * log is ignored until a restart. */
 
     struct ds data; /* Incomplete line or record. */
     bool skipping;  /* Ignores the rest of the line. */

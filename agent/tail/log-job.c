@@ -275,10 +275,10 @@ log_job_report(const struct log_job *lj, struct tail_report *r)
     r->n_files = lj->n_files;
     r->refused = lj->n_refused;
     for (size_t i = 0; i < lj->n_files; i++) {
-        const struct log_counts *c = &lj->files[i]->decoder->counts;
+        const struct log_decoder *d = lj->files[i]->decoder;
 
-        r->records += c->records;
-        r->malformed += c->malformed;
+        r->records += d->records;
+        r->malformed += d->malformed;
         r->skipped_bytes += lj->files[i]->skipped;
         r->bad += lj->files[i]->bad;
     }

@@ -242,8 +242,8 @@ read_event(struct log_decoder *d, const char *data, size_t size)
             number = tag ? read_summary(&f, tag) : NAN;
         }
     }
-    d->counts.records++;
-    d->counts.malformed += c.p != c.end;
+    d->records++;
+    d->malformed += c.p != c.end;
     if ((tag ? !isnan(number) : summary) && log_report(d, LOG_ITERATION, step)
         && tag) {
         log_report(d, LOG_METRIC, number);
@@ -293,7 +293,7 @@ take_bytes(struct tfevents *t, const char *p, size_t left, bool *badp)
             return take_record(&t->up, p, get_u64(p), left, badp);
         }
         t->skip = HEADER + get_u64(p) + FOOTER;
-        t->up.counts.records++;
+        t->up.records++;
     }
     skipped = MIN(t->skip, left);
     t->skip -= skipped;
