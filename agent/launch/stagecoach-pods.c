@@ -101,11 +101,11 @@ take(char *data, size_t one, size_t n, void *body_)
     return n;
 }
 
-/* Adds the header with the token in 'file'. */
+/* Has requests carry the token in 'file'. */
 static char *
-add_token(const char *file, struct curl_slist **headers)
+use_token(CURL *curl, const char *file)
 {
-    char token[8192], header[8300];
+    char token[8192];
     FILE *stream = fopen(file, "re");
     size_t n = stream ? fread(token, 1, sizeof token - 1, stream) : 0;
 
@@ -118,14 +118,13 @@ add_token(const char *file, struct curl_slist **headers)
         return message("%s: it cannot be read or is empty, a file with a "
                        "token is allowed", file);
     }
-    snprintf(header, sizeof header, "Authorization: Bearer %s", token);
-    *headers = curl_slist_append(*headers, header);
+    curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, token);
     return NULL;
 }
 
 static char *
-get(CURL *curl, const struct options *o, struct curl_slist *headers,
-    struct body *body)
+get(CURL *curl, const struct options *o, struct body *body)
 {
     char why[CURL_ERROR_SIZE] = "";
     CURLcode code;
@@ -134,7 +133,6 @@ get(CURL *curl, const struct options *o, struct curl_slist *headers,
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
     curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, o->socket);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
@@ -159,18 +157,11 @@ get(CURL *curl, const struct options *o, struct curl_slist *headers,
 static char *
 fetch_pods(const struct options *o, char **textp, size_t *sizep)
 {
-    struct curl_slist *headers = NULL;
     struct body body = { NULL, 0 };
     CURL *curl = must(curl_easy_init());
-    char *error = NULL;
+    char *error = o->token ? use_token(curl, o->token) : NULL;
 
-    if (o->token) {
-        error = add_token(o->token, &headers);
-    }
-    if (!error) {
-        error = get(curl, o, headers, &body);
-    }
-    curl_slist_free_all(headers);
+    error = error ? error : get(curl, o, &body);
     curl_easy_cleanup(curl);
     if (error) {
         free(body.text);
