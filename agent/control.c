@@ -59,11 +59,12 @@ parse_job(const char *words[], char name[64])
 {
     int n = snprintf(name, 64, "%s/%s", words[0], words[1]);
 
-    return n < 64 && cgroup_job_is_valid(name)
-               ? NULL
-               : xasprintf(
-                   "\"%s\" is not a job, COJOB and JOB, each of " CGROUP_NAME_RULE,
-                   name);
+    if (n < 64 && cgroup_job_is_valid(name)) {
+        return NULL;
+    }
+    return xasprintf("\"%s\" is not a job, COJOB and JOB, "
+                     "each " CGROUP_NAME_RULE,
+                     name);
 }
 
 static void

@@ -155,21 +155,6 @@ take_owners(struct wanted *w, const struct hostsrec_host_wanted *db)
     }
 }
 
-/* Order level 0 is the first queue after that for control traffic. */
-static uint8_t
-queue_of_level(int64_t level)
-{
-    return MIN(level + 1, SHIM_LEVEL_DEFAULT);
-}
-
-static uint32_t
-get_min_share(const struct hostsrec_host_wanted *db)
-{
-    return (db->n_min_share
-                ? round(MIN(MAX(db->min_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
-                : SHIM_MIN_SHARE_DEFAULT);
-}
-
 static uint32_t
 get_congestion_share(const struct hostsrec_host_wanted *db, const char *key)
 {
@@ -219,13 +204,17 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     w->version = db->version;
     w->generation = db->generation;
     take_dscps(w, db);
-    w->all.min_share = get_min_share(db);
+    w->all.min_share =
+        db->n_min_share
+            ? round(MIN(MAX(db->min_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
+            : SHIM_MIN_SHARE_DEFAULT;
     w->all.congestion = get_congestion(db);
     take_owners(w, db);
     for (size_t i = 0; i < db->n_level; i++) {
         struct shim_slot *row = get_row(w, db->key_level[i]);
 
-        row->level = queue_of_level(db->value_level[i]);
+        /* Order level 0 is the first queue after that for control. */
+        row->level = MIN(db->value_level[i] + 1, SHIM_LEVEL_DEFAULT);
         row->dscp =
             (w->dscp[row->level] == WANTED_NO_DSCP ? w->all.default_dscp
                                                    : w->dscp[row->level]);

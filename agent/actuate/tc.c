@@ -136,18 +136,12 @@ error_to_string(int error)
             : ovs_strerror(error));
 }
 
-static bool
-is_enabled(const struct tc *tc)
-{
-    return tc->rs && tc->has_plan;
-}
-
 void
 tc_run(struct tc *tc)
 {
     long long now = time_msec();
 
-    if (!is_enabled(tc) || now < tc->next) {
+    if (!tc->rs || !tc->has_plan || now < tc->next) {
         return;
     }
     tc->next = now + CHECK_MS;
@@ -166,7 +160,7 @@ tc_run(struct tc *tc)
 void
 tc_wait(const struct tc *tc)
 {
-    if (is_enabled(tc)) {
+    if (tc->rs && tc->has_plan) {
         poll_timer_wait_until(tc->next);
     }
 }

@@ -87,8 +87,9 @@ read_line(const struct doctor *d, const char *path)
 
 /* Returns the number that the file of this name below the root begins with, 0
  * without one. */
-static int OVS_PRINTF_FORMAT(2, 3)
-    read_number(const struct doctor *d, const char *format, ...)
+OVS_PRINTF_FORMAT(2, 3)
+static int
+read_number(const struct doctor *d, const char *format, ...)
 {
     char *path, *text;
     va_list args;
