@@ -118,13 +118,6 @@ struct found {
     ino_t ino;
 };
 
-/* Counts a path that could not be used, if errno is for lack of rights. */
-static void
-count_refusal(struct log_job *lj)
-{
-    lj->n_refused += errno == EACCES || errno == EPERM;
-}
-
 /* Fills in 'found' for 'path'.  Returns false if that is no regular file. */
 static bool
 find_file(struct log_job *lj, const char *path, struct found *found)
@@ -132,7 +125,7 @@ find_file(struct log_job *lj, const char *path, struct found *found)
     struct stat s;
 
     if (lstat(path, &s)) {
-        count_refusal(lj);
+        lj->n_refused += errno == EACCES;
         return false;
     }
     *found = (struct found){
@@ -163,7 +156,7 @@ take_file(struct log_job *lj, const struct found *found)
     fd = open(found->path,
               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
-        count_refusal(lj);
+        lj->n_refused += errno == EACCES;
         return NULL;
     }
     if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {
