@@ -70,10 +70,10 @@ parse_path(const char *kind, char *path, bool directory,
     return error;
 }
 
-/* Parses 'kind' and 'text' into '*what', and stores the path in '*pathp',
- * which the caller must free; NULL for a process.  The path of a cgroup may
- * begin below 'cgroup_mount', as in /proc/PID/cgroup; that is NULL without
- * cgroup v2.  Returns NULL, or a malloc()'d message. */
+/* Parses 'kind', "cgroup", "netns" or "pid", and 'text' into '*what', and
+ * stores the path in '*pathp', which the caller must free; NULL for a process.
+ * The path of a cgroup may begin below 'cgroup_mount', as in /proc/PID/cgroup;
+ * that is NULL without cgroup v2.  Returns NULL, or a malloc()'d message. */
 char *
 claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                  struct claim_what *what, char **pathp)

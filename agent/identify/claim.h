@@ -87,8 +87,6 @@ claim_source_is_registered(enum claim_source source)
 extern const char *const claim_source_names[];
 extern const char *const claim_kind_names[];
 
-/* Parses a claim, see claim_what_parse() in claim.c.  'kind' is "cgroup",
- * "netns" or "pid". */
 char *claim_what_parse(const char *kind, const char *text,
                        const char *cgroup_mount, struct claim_what *,
                        char **pathp);

@@ -161,7 +161,6 @@ void registry_set_uid(struct registry *, struct job *, enum claim_source,
                       uid_t);
 void registry_set_owner(struct registry *, struct job *, uid_t);
 
-/* 'uid' is the user of the claim, NULL if unknown. */
 struct job *registry_claim(struct registry *, enum claim_source,
                            const char *name, const struct claim_what *,
                            const uid_t *uid, long long now);

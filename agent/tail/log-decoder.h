@@ -28,9 +28,6 @@
  *        ...
  *    }
  *
- * The content of a log is not trusted.  Decoders see bytes and no files (see
- * log-job.c for these), and all sizes are bounded.
- *
  * The specification must outlive the decoder.  Not thread-safe. */
 
 #include <stdbool.h>
