@@ -18,6 +18,17 @@ add_to_svec(const char *text, void *svec)
     return NULL;
 }
 
+/* A daemon leaves its directory. */
+static char *
+copy_path(const char *text, void *path_)
+{
+    char **path = path_;
+
+    free(*path);
+    *path = abs_file_name(NULL, text);
+    return NULL;
+}
+
 #define AT(MEMBER) OPTION_AT(struct controller_options, MEMBER)
 
 static const struct option_row rows[] = {
@@ -50,10 +61,12 @@ static const struct option_row rows[] = {
       .parse = add_to_svec, .shown = "unix:RUNDIR/rest.sock",
       .help = "address of the HTTP server: unix:PATH, pssl:PORT[:IP] or "
               "none" },
-    { "rest-client", OPTION_CUSTOM, AT(rest_clients), .value = "NAME",
-      .repeated = true, .parse = add_to_svec,
-      .help = "CN of a certificate that is authorized for HTTP requests over "
-              "TLS" },
+    { "rest-ca-cert", OPTION_CUSTOM, AT(rest_ca_cert), .value = "FILE",
+      .parse = copy_path,
+      .help = "authority of the certificates of HTTP clients" },
+    { "rest-users", OPTION_FLAG, AT(rest_users),
+      .help = "let all users of this machine connect to the HTTP server's "
+              "Unix sockets, for searches of their own" },
     { "history", OPTION_COPY, AT(history), .value = "FILE",
       .help = "keep the history of stages and decisions in this file" },
     { "history-size", OPTION_INTEGER, AT(history_mib), 1, 1 << 20, "MIB",
@@ -104,11 +117,10 @@ set_defaults(struct controller_options *o)
 void
 controller_options_parse(int argc, char *argv[], struct controller_options *o)
 {
-    *o = (struct controller_options) {
-        .rest = SVEC_EMPTY_INITIALIZER, .rest_clients = SVEC_EMPTY_INITIALIZER,
-        .switches = SVEC_EMPTY_INITIALIZER,
-        .switch_identities = SVEC_EMPTY_INITIALIZER
-    };
+    *o = (struct controller_options){ .rest = SVEC_EMPTY_INITIALIZER,
+                                      .switches = SVEC_EMPTY_INITIALIZER,
+                                      .switch_identities =
+                                          SVEC_EMPTY_INITIALIZER };
     daemon_options_parse(&table, true, false, argc, argv, o);
     set_defaults(o);
 }
@@ -123,7 +135,7 @@ controller_options_uninit(struct controller_options *o)
     free(o->policy);
     free(o->unixctl);
     svec_destroy(&o->rest);
-    svec_destroy(&o->rest_clients);
+    free(o->rest_ca_cert);
     free(o->dbdir);
     free(o->history);
     free(o->topology);

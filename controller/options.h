@@ -19,7 +19,8 @@ struct controller_options {
     char *policy;               /* File. */
     char *unixctl;              /* Path of the control socket. */
     struct svec rest;           /* Addresses of the HTTP server, or "none". */
-    struct svec rest_clients;   /* CNs of certificates that are authorized. */
+    bool rest_users;            /* All users may use its Unix sockets. */
+    char *rest_ca_cert;         /* File: authority of its clients, or NULL. */
     char *history;              /* File, or NULL for no history. */
     int64_t history_mib;        /* Limit of the file. */
     char *dbdir;                /* Directory of the databases, or NULL. */

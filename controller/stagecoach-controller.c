@@ -334,9 +334,10 @@ open_rest(const struct controller_options *o, struct controller *ctl,
           struct rest **restp)
 {
     const struct rest_options options = {
-        .remotes = &o->rest, .intent = o->intent,
-        .tls = { tls_file('p'), tls_file('c'), tls_file('C'),
-                 &o->rest_clients },
+        .remotes = &o->rest,
+        .intent = o->intent,
+        .users = o->rest_users,
+        .tls = { tls_file('p'), tls_file('c'), o->rest_ca_cert },
     };
 
     return rest_create(&options, ctl, restp);

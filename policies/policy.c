@@ -385,6 +385,8 @@ read_policy(struct json_check *jc, struct policy *policy)
     weights = json_object_or_null(top, "weights");
     read_factors(weights, "users", &policy->users);
     read_factors(weights, "cojobs", &policy->cojobs);
+    policy->weight_limit = json_number_or(weights, "limit", 1, 1000, 1);
+    policy->weight_total = json_number_or(weights, "total", 1, 1e6, 10);
     check_members(jc, top, policy);
 }
 
@@ -596,13 +598,17 @@ static cJSON *
 policy_to_json(const struct policy *policy)
 {
     cJSON *json = must(cJSON_CreateObject());
+    cJSON *weights;
 
     cJSON_AddStringToObject(json, "name", policy->name);
     cJSON_AddStringToObject(json, "description", policy->description);
     cJSON_AddStringToObject(json, "order", order_names[policy->order.kind]);
     cJSON_AddStringToObject(json, "trust", policy_trusts[policy->trust]);
-    add_factors(get_section(json, "weights"), "users", &policy->users);
-    add_factors(get_section(json, "weights"), "cojobs", &policy->cojobs);
+    weights = get_section(json, "weights");
+    add_factors(weights, "users", &policy->users);
+    add_factors(weights, "cojobs", &policy->cojobs);
+    cJSON_AddNumberToObject(weights, "limit", policy->weight_limit);
+    cJSON_AddNumberToObject(weights, "total", policy->weight_total);
     add_levels(get_section(json, "levels"), policy);
     for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
         const struct policy_member *m = &policy_members[i];

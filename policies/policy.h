@@ -86,6 +86,8 @@ struct policy {
     struct order_options order; /* 'n_levels' is that of this policy. */
     enum policy_trust trust;
     struct policy_factors users, cojobs;        /* See policy_weight(). */
+    double weight_limit; /* Of a cojob of a client of role user. */
+    double weight_total; /* Of all running cojobs of such a client. */
 
     /* DSCP values, 0..63, which differ. */
     int n_levels;               /* Number of levels of ordered stages, 1 to

@@ -14,6 +14,7 @@
  * intent_client_announce(), which writes to the intent database; tests pass a
  * function that records. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "wire/rungs.h"
@@ -45,6 +46,10 @@ struct intent_edit {
     const char *owner;          /* NULL: the user of this process. */
     long long uid;              /* User whose processes the jobs have, with
                                  * 'owner'; 0: of any user. */
+    bool as_user;               /* Refused unless the cojob is one of 'owner'
+                                 * with 'uid', ended or new. */
+    double total;               /* With 'as_user', largest sum of the weights
+                                 * of the running cojobs of 'owner'. */
     const char *outcome;        /* "stopped" (by the search), "done" or
                                  * "failed". */
     double weight;              /* Of the cojob, 1 is the default. */

@@ -33,6 +33,9 @@ certificate_read(const char *file, struct certificate *c)
     } else {
         X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName,
                                   name, sizeof name);
+        X509_NAME_get_text_by_NID(X509_get_subject_name(cert),
+                                  NID_organizationalUnitName, c->role,
+                                  sizeof c->role);
         c->name = xstrdup(name);
         c->expires = timegm(&tm);
     }

@@ -3,12 +3,14 @@
 #ifndef CERTIFICATE_H
 #define CERTIFICATE_H 1
 
-/* Name and end of validity of a certificate in a file. */
+/* Name, role and end of validity of a certificate in a file. */
 
 #include <stdint.h>
 
 struct certificate {
     char *name;                 /* Common name, "" without one. */
+    char role[16];              /* Organizational unit, in which a client's
+                                 * certificate has its role; "" without. */
     int64_t expires;            /* Seconds since the epoch. */
 };
 

@@ -143,6 +143,8 @@ add_telemetry(const struct controller_options *o, struct svec *argv)
     svec_add_nocopy(argv, xasprintf("--private-key=%s/identity.pem", o->tls));
     svec_add_nocopy(argv, xasprintf("--certificate=%s/identity.pem", o->tls));
     svec_add_nocopy(argv, xasprintf("--ca-cert=%s/ca.pem", o->tls));
+    svec_add_nocopy(argv,
+                    xasprintf("--rest-ca-cert=%s/clients-ca.pem", o->tls));
 }
 
 /* Adds the other options of the controller. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach pki: keys and certificates of controllers and agents. */
+/* stagecoach pki: keys and certificates of controllers, agents and clients. */
 
 #include <config.h>
 
@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
 #include "cli/operator/table.h"
+#include "controller/northbound/rest/peer.h"
 #include "controller/ovsdb/pki.h"
 #include "openvswitch/json.h"
 #include "util.h"
@@ -21,6 +22,7 @@
 
 struct pki_options {
     const char *dir;
+    const char *role; /* Of clients, NULL if not given. */
     double days, within;
     bool json;
     char **args;                /* Operands. */
@@ -32,6 +34,8 @@ struct pki_options {
 static const struct option_row rows[] = {
     { "dir", OPTION_TEXT, AT(dir), .value = "DIR",
       .deflt = "/etc/stagecoach/pki", .help = "folder of the authorities" },
+    { "role", OPTION_WORD, AT(role), .value = PEER_ROLES,
+      .help = "issue client: what the client may do (required)" },
     { "days", OPTION_REAL, AT(days), 0.00001, PKI_MAX_DAYS, "N",
       .help = "validity of new certificates, days" },
     { "within", OPTION_REAL, AT(within), 0.00001, PKI_MAX_DAYS, "DAYS",
@@ -58,18 +62,23 @@ issue(const struct pki_options *o)
     int role = 0;
 
     if (o->n_args < 2) {
-        return xstrdup("ROLE NAME: missing, \"controller\" or \"agent\" and "
-                       "one name or more are needed");
+        return xstrdup("KIND NAME: missing; expected \"controller\", "
+                       "\"agent\" or \"client\", and one name or more");
     }
     while (role < N_PKI_ROLES && strcmp(o->args[0], pki_role_names[role])) {
         role++;
     }
     if (role == N_PKI_ROLES) {
-        return xasprintf("ROLE: \"%s\" is not one of \"controller\", "
-                         "\"agent\"", o->args[0]);
+        return xasprintf("KIND: \"%.32s\"; expected \"controller\", \"agent\" "
+                         "or \"client\"",
+                         o->args[0]);
+    } else if ((role == PKI_CLIENT) != (o->role != NULL)) {
+        return xstrdup(o->role ? "--role: only clients have one; expected "
+                                 "\"client\" as KIND"
+                               : "--role: missing; expected \"--role read\"");
     }
     for (int i = 1; !error && i < o->n_args; i++) {
-        error = pki_issue(o->dir, role, o->args[i], o->days);
+        error = pki_issue(o->dir, role, o->args[i], o->role, o->days);
     }
     return error;
 }
@@ -118,7 +127,7 @@ rotate(const struct pki_options *o)
         if (o->n_args ? is_named(o, entries[i].name)
             : entries[i].expires <= soon) {
             error = pki_issue(o->dir, entries[i].role, entries[i].name,
-                              o->days);
+                              entries[i].client_role, o->days);
             if (!error) {
                 printf("%s %s\n", pki_role_names[entries[i].role],
                        entries[i].name);
@@ -127,6 +136,14 @@ rotate(const struct pki_options *o)
     }
     pki_list_free(entries, n);
     return error;
+}
+
+/* Returns the role in the certificate. */
+static const char *
+role_of(const struct pki_entry *entry)
+{
+    return (*entry->client_role ? entry->client_role
+                                : pki_role_names[entry->role]);
 }
 
 static void
@@ -138,7 +155,7 @@ show_json(const struct pki_entry *entries, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct json *json = json_object_create();
 
-        json_object_put_string(json, "role", pki_role_names[entries[i].role]);
+        json_object_put_string(json, "role", role_of(&entries[i]));
         json_object_put_string(json, "name", entries[i].name);
         json_object_put(json, "expires",
                         json_integer_create(entries[i].expires * 1000));
@@ -161,8 +178,7 @@ show(const struct pki_options *o)
         struct table *t = table_create("role\tname\tdays_left");
 
         for (size_t i = 0; i < n; i++) {
-            table_add(t, "%s\t%s\t%.1f", pki_role_names[entries[i].role],
-                      entries[i].name,
+            table_add(t, "%s\t%s\t%.1f", role_of(&entries[i]), entries[i].name,
                       (entries[i].expires - time(NULL)) / 86400.0);
         }
         table_finish(t);
@@ -203,9 +219,11 @@ int
 cmd_pki(int argc, char *argv[])
 {
     static const struct command commands[] = {
-        { "init", "[--dir DIR]", "Create the two certificate authorities.",
+        { "init", "[--dir DIR]", "Create the three certificate authorities.",
           run_pki },
-        { "issue", "controller|agent NAME... [--days N] [--dir DIR]",
+        { "issue",
+          "controller|agent|client NAME... [--role " PEER_ROLES "] "
+          "[--days N] [--dir DIR]",
           "Create keys and certificates.", run_pki },
         { "rotate", "[NAME...] [--within DAYS] [--days N] [--dir DIR]",
           "Replace the named certificates, or those that expire soon.",

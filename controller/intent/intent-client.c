@@ -132,6 +132,7 @@ add_event(const struct write *w, struct ovsdb_idl_txn *txn)
 
     intentrec_event_set_at(row, time_wall_msec());
     intentrec_event_set_who(row, w->actor);
+    intentrec_event_set_role(row, w->edit.as_user ? "user" : "operator");
     intentrec_event_set_what(row, "change");
     intentrec_event_set_why(row, why);
     free(why);
@@ -143,8 +144,12 @@ static bool
 begin_txn(struct intent_writer *iw)
 {
     struct write *w = first_write(iw);
-    char *error;
+    char *error = intent_edit_authorize(&w->edit, iw->idl);
 
+    if (error) {
+        finish_write(iw, w, INTENT_FORBIDDEN, error);
+        return false;
+    }
     iw->txn = ovsdb_idl_txn_create(iw->idl);
     error = intent_edit_apply(&w->edit, iw->idl, iw->txn, &w->changed);
     if (error) {

@@ -43,6 +43,7 @@ struct intent_writer;
 enum intent_result {
     INTENT_WRITTEN,
     INTENT_INVALID,   /* intent_edit_check() refuses the edit. */
+    INTENT_FORBIDDEN, /* intent_edit_authorize() refuses it. */
     INTENT_REFUSED,   /* The edit names a row that does not exist. */
     INTENT_FAILED,    /* The transaction failed. */
     INTENT_TIMED_OUT, /* No reply in time: it may be written, or

@@ -42,6 +42,7 @@ struct event {
     struct ovs_list node;       /* In struct intent_db's 'events'. */
     int64_t at;                 /* Epoch ms. */
     char *actor, *what, *why;
+    const char *role; /* Of 'actor'. */
 };
 
 struct intent_db {
@@ -498,6 +499,7 @@ write_events(struct intent_db *idb)
 
         intentrec_event_set_at(row, event->at);
         intentrec_event_set_who(row, event->actor);
+        intentrec_event_set_role(row, event->role);
         intentrec_event_set_what(row, event->what);
         intentrec_event_set_why(row, event->why);
     }
@@ -772,6 +774,7 @@ intent_db_event(struct intent_db *idb, enum decision_kind kind,
     *event = (struct event) {
         .at = time_wall_msec(), .what = xstrdup(what),
         .actor = xstrdup(operator ? operator : "controller"),
+        .role = operator ? "operator" : "controller",
         .why = xasprintf("%s: %s", subject, text),
     };
     ovs_list_push_back(&idb->events, &event->node);

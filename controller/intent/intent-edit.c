@@ -397,19 +397,67 @@ end_cojob(const struct edit_ctx *ctx)
     return NULL;
 }
 
-/* Returns an error if the cojob is running and has a user, and the edit comes
- * from another one who is not root. */
-static char *
-check_owner(const struct edit_ctx *ctx)
+bool
+intent_is_owner(const char *user, int64_t uid, const char *owner,
+                int64_t owner_uid)
 {
-    const struct intentrec_cojob *cojob = ctx->cojob;
-    int64_t uid = ctx->edit->owner ? ctx->edit->uid : getuid();
+    return (owner_uid ? uid == owner_uid : owner && !strcmp(user, owner));
+}
 
-    return (cojob && is_running(cojob) && cojob->n_owner_uid && uid
-            && uid != cojob->owner_uid[0]
-            ? xasprintf("cojob \"%s\": belongs to user %"PRId64", only this "
-                        "user and root are allowed to change it", cojob->name,
-                        cojob->owner_uid[0]) : NULL);
+static bool
+is_owner(const struct intent_edit *edit, const struct intentrec_cojob *cojob)
+{
+    return intent_is_owner(edit->owner, edit->uid, cojob->owner,
+                           cojob->n_owner_uid ? cojob->owner_uid[0] : 0);
+}
+
+/* Returns an error if the weights of the owner's running cojobs and of 'edit',
+ * which begins one, are above 'edit->total'. */
+static char *
+check_total(const struct intent_edit *edit, const struct ovsdb_idl *idl)
+{
+    const struct intentrec_cojob *cojob;
+    double total = edit->weight;
+
+    INTENTREC_COJOB_FOR_EACH (cojob, idl) {
+        if (is_running(cojob) && strcmp(cojob->name, edit->cojob)
+            && is_owner(edit, cojob)) {
+            total += cojob->weight;
+        }
+    }
+    return (total <= edit->total
+                ? NULL
+                : xasprintf("cojob \"%s\": weight %g makes %g of all running "
+                            "cojobs of %s; expected at most %g, the policy's "
+                            "/weights/total",
+                            edit->cojob, edit->weight, total, edit->owner,
+                            edit->total));
+}
+
+/* A running cojob belongs to its owner.  Root and clients that may change any
+ * cojob have no number; who has one must be the user of the cojob. */
+char *
+intent_edit_authorize(const struct intent_edit *edit,
+                      const struct ovsdb_idl *idl)
+{
+    const struct intentrec_cojob *cojob = find_cojob(idl, edit->cojob);
+    int64_t uid = edit->owner ? edit->uid : getuid();
+
+    if (cojob && is_running(cojob)
+        && (edit->as_user
+                ? !is_owner(edit, cojob)
+                : cojob->n_owner_uid && uid && uid != cojob->owner_uid[0])) {
+        return (cojob->n_owner_uid
+                    ? xasprintf("cojob \"%s\": belongs to user %" PRId64
+                                "; expected this user or an operator",
+                                cojob->name, cojob->owner_uid[0])
+                    : xasprintf("cojob \"%s\": belongs to %s; expected this "
+                                "client or an operator",
+                                cojob->name, cojob->owner));
+    }
+    return (edit->as_user && edit->kind == INTENT_COJOB_BEGIN
+                ? check_total(edit, idl)
+                : NULL);
 }
 
 static const struct kind {
@@ -445,8 +493,7 @@ intent_edit_apply(const struct intent_edit *edit, struct ovsdb_idl *idl,
         return xasprintf("cojob \"%s\": unknown, it has not begun",
                          edit->cojob);
     }
-    error = check_owner(&ctx);
-    error = error ? error : kind->apply(&ctx);
+    error = kind->apply(&ctx);
     if (!error) {
         text = intent_edit_to_string(edit);
         ovsdb_idl_txn_add_comment(txn, "stagecoach: %s", text);

@@ -11,6 +11,7 @@
  *
  *    intent_edit_follow(idl);          // Once.
  *    error = intent_edit_check(&edit);
+ *    error = intent_edit_authorize(&edit, idl);
  *    error = intent_edit_apply(&edit, idl, txn, &changed);
  *
  * intent-client.h does all of this.
@@ -19,6 +20,7 @@
  * No state; one thread for each 'idl'. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "wire/announce.h"
 
@@ -32,8 +34,17 @@ void intent_edit_follow(struct ovsdb_idl *);
 struct intent_edit intent_edit_clone(const struct intent_edit *);
 void intent_edit_uninit(struct intent_edit *);
 
-/* These return NULL or a message that the caller frees. */
+/* Returns true if a cojob of 'owner' with number 'owner_uid', 0 for none,
+ * belongs to 'user' with number 'uid': numbers decide if the cojob has one.
+ * 'owner' may be null. */
+bool intent_is_owner(const char *user, int64_t uid, const char *owner,
+                     int64_t owner_uid);
+
+/* These return NULL or a message that the caller frees: if 'edit' is wrong by
+ * itself, if its owner may not make it, and if it does not fit the rows. */
 char *intent_edit_check(const struct intent_edit *);
+char *intent_edit_authorize(const struct intent_edit *,
+                            const struct ovsdb_idl *);
 char *intent_edit_apply(const struct intent_edit *, struct ovsdb_idl *,
                         struct ovsdb_idl_txn *, bool *changed);
 

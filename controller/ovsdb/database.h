@@ -17,8 +17,8 @@
  * only.  With an address they also accept TLS connections with a certificate
  * of the controllers' CA.  Agents reach neither server: they connect to a
  * relay of the hosts database, in which each agent can write only its own row,
- * and which has locks of its own.  Certificates come from two authorities
- * (pki.h).
+ * and which has locks of its own.  Certificates come from the authorities
+ * of pki.h.
  *
  *    error = database_init(&database_intent, "/var/lib/x/intent.db", NULL);
  *    error = database_prepare(&database_intent, &site);

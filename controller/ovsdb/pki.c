@@ -29,7 +29,8 @@
 /* A new certificate is valid at once where the clock is late by up to this. */
 #define CLOCK_SLACK_S 300
 
-const char *const pki_role_names[N_PKI_ROLES] = { "controller", "agent" };
+const char *const pki_role_names[N_PKI_ROLES] = { "controller", "agent",
+                                                  "client" };
 
 /* A key and the certificate for it. */
 struct identity {
@@ -161,16 +162,20 @@ add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
 }
 
 static bool
-set_name(X509 *cert, const char *name)
+add_name(X509 *cert, const char *field, const char *value)
 {
-    X509_NAME *subject = X509_get_subject_name(cert);
+    return X509_NAME_add_entry_by_txt(
+        X509_get_subject_name(cert), field, MBSTRING_ASC,
+        (const unsigned char *) value, -1, -1, 0);
+}
 
-    return X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_ASC,
-                                      (const unsigned char *) "Stagecoach",
-                                      -1, -1, 0)
-           && X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                                         (const unsigned char *) name, -1,
-                                         -1, 0);
+/* Sets the subject; 'unit' may be null or "". */
+static bool
+set_name(X509 *cert, const char *name, const char *unit)
+{
+    return (add_name(cert, "O", "Stagecoach")
+            && (!unit || !*unit || add_name(cert, "OU", unit))
+            && add_name(cert, "CN", name));
 }
 
 static bool
@@ -184,12 +189,13 @@ set_times(X509 *cert, double days)
            && ASN1_TIME_set(X509_getm_notAfter(cert), to);
 }
 
-/* Creates a key and a certificate for 'name' signed by 'ca', or a CA of its
- * own if 'ca' is null.  'usage' is the extended key usage of a certificate
- * that is not a CA.  Returns false on failure. */
+/* Creates a key and a certificate for 'name' of 'unit', which may be null,
+ * signed by 'ca', or a CA of its own if 'ca' is null.  'usage' is the extended
+ * key usage of a certificate that is not a CA.  Returns false on failure. */
 static bool
-identity_make(const char *name, double days, const struct identity *ca,
-              const char *usage, struct identity *id)
+identity_make(const char *name, const char *unit, double days,
+              const struct identity *ca, const char *usage,
+              struct identity *id)
 {
     X509 *issuer;
 
@@ -200,17 +206,17 @@ identity_make(const char *name, double days, const struct identity *ca,
     }
     issuer = ca ? ca->cert : id->cert;
     return X509_set_version(id->cert, 2) && set_serial(id->cert)
-           && set_name(id->cert, name) && set_times(id->cert, days)
+           && set_name(id->cert, name, unit) && set_times(id->cert, days)
            && X509_set_pubkey(id->cert, id->key)
            && X509_set_issuer_name(id->cert, X509_get_subject_name(issuer))
            && add_extension(id->cert, issuer, NID_basic_constraints,
                             ca ? "critical,CA:FALSE"
-                            : "critical,CA:TRUE,pathlen:0")
+                               : "critical,CA:TRUE,pathlen:0")
            && add_extension(id->cert, issuer, NID_key_usage,
                             ca ? "critical,digitalSignature"
-                            : "critical,keyCertSign,cRLSign")
-           && (!ca || add_extension(id->cert, issuer, NID_ext_key_usage,
-                                    usage))
+                               : "critical,keyCertSign,cRLSign")
+           && (!ca
+               || add_extension(id->cert, issuer, NID_ext_key_usage, usage))
            && add_extension(id->cert, issuer, NID_subject_key_identifier,
                             "hash")
            && add_extension(id->cert, issuer, NID_authority_key_identifier,
@@ -221,13 +227,13 @@ identity_make(const char *name, double days, const struct identity *ca,
 /* Writes a new identity to 'file'; the other arguments are those of
  * identity_make(). */
 static char *
-write_identity(const char *file, const char *name, double days,
-               const struct identity *ca, const char *usage)
+write_identity(const char *file, const char *name, const char *unit,
+               double days, const struct identity *ca, const char *usage)
 {
     struct identity id = { .key = NULL };
-    char *error = (identity_make(name, days, ca, usage, &id)
-                   ? write_pem(file, 0600, id.key, &id.cert, 1)
-                   : ssl_error(file, "cannot be made"));
+    char *error = (identity_make(name, unit, days, ca, usage, &id)
+                       ? write_pem(file, 0600, id.key, &id.cert, 1)
+                       : ssl_error(file, "cannot be made"));
 
     identity_uninit(&id);
     return error;
@@ -250,7 +256,7 @@ init_authority(const char *dir, enum pki_role role)
     if (access(file, F_OK)) {
         char *name = xasprintf("%ss' authority", pki_role_names[role]);
 
-        error = write_identity(file, name, CA_DAYS, NULL, NULL);
+        error = write_identity(file, name, NULL, CA_DAYS, NULL, NULL);
         free(name);
     }
     free(file);
@@ -273,24 +279,26 @@ pki_init(const char *dir)
 }
 
 static char *
-write_trust(const char *dir, enum pki_role role, X509 *controllers,
-            X509 *agents)
+write_trust(const char *dir, enum pki_role role,
+            const struct identity cas[N_PKI_ROLES])
 {
-    X509 *const both[] = { controllers, agents };
+    X509 *const all[] = { cas[PKI_CONTROLLER].cert, cas[PKI_AGENT].cert,
+                          cas[PKI_CLIENT].cert };
     const struct {
         const char *name;
         X509 *const *certs;
         size_t n;
-        bool for_agents;
+        bool for_all;
     } files[] = {
-        { "ca.pem", both, role == PKI_CONTROLLER ? 2 : 1, true },
-        { "controllers-ca.pem", both, 1, false },
-        { "agents-ca.pem", both + 1, 1, false },
+        { "ca.pem", all, role == PKI_CONTROLLER ? 2 : 1, true },
+        { "controllers-ca.pem", all + PKI_CONTROLLER, 1, false },
+        { "agents-ca.pem", all + PKI_AGENT, 1, false },
+        { "clients-ca.pem", all + PKI_CLIENT, 1, false },
     };
     char *error = NULL;
 
     for (size_t i = 0; !error && i < ARRAY_SIZE(files); i++) {
-        if (role == PKI_CONTROLLER || files[i].for_agents) {
+        if (role == PKI_CONTROLLER || files[i].for_all) {
             char *file = xasprintf("%s/%s", dir, files[i].name);
 
             error = write_pem(file, 0644, NULL, files[i].certs, files[i].n);
@@ -316,7 +324,8 @@ check_name(const char *name)
 }
 
 static char *
-issue(const char *dir, enum pki_role role, const char *name, double days,
+issue(const char *dir, enum pki_role role, const char *name,
+      const char *client_role, double days,
       const struct identity cas[N_PKI_ROLES])
 {
     const char *usage = (role == PKI_CONTROLLER ? "serverAuth,clientAuth"
@@ -326,11 +335,11 @@ issue(const char *dir, enum pki_role role, const char *name, double days,
     char *error = make_private_directory(sub);
 
     if (!error) {
-        error = write_trust(sub, role, cas[PKI_CONTROLLER].cert,
-                            cas[PKI_AGENT].cert);
+        error = write_trust(sub, role, cas);
     }
     if (!error) {
-        error = write_identity(file, name, days, &cas[role], usage);
+        error =
+            write_identity(file, name, client_role, days, &cas[role], usage);
     }
     free(file);
     free(sub);
@@ -338,7 +347,8 @@ issue(const char *dir, enum pki_role role, const char *name, double days,
 }
 
 char *
-pki_issue(const char *dir, enum pki_role role, const char *name, double days)
+pki_issue(const char *dir, enum pki_role role, const char *name,
+          const char *client_role, double days)
 {
     struct identity cas[N_PKI_ROLES] = { { .key = NULL } };
     char *error = check_name(name);
@@ -349,7 +359,7 @@ pki_issue(const char *dir, enum pki_role role, const char *name, double days)
         error = read_identity(file, i == role, &cas[i]);
         free(file);
     }
-    error = error ? error : issue(dir, role, name, days, cas);
+    error = error ? error : issue(dir, role, name, client_role, days, cas);
     for (int i = 0; i < N_PKI_ROLES; i++) {
         identity_uninit(&cas[i]);
     }
@@ -382,8 +392,10 @@ list_role(const char *dir, enum pki_role role, struct pki_entry **entriesp,
         error = error ? error : certificate_read(file, &cert);
         if (!error) {
             *entriesp = xrealloc(*entriesp, (*np + 1) * sizeof **entriesp);
-            (*entriesp)[(*np)++] = (struct pki_entry) {
-                .role = role, .name = xstrdup(names[i]->d_name),
+            (*entriesp)[(*np)++] = (struct pki_entry){
+                .role = role,
+                .name = xstrdup(names[i]->d_name),
+                .client_role = xstrdup(cert.role),
                 .expires = cert.expires,
             };
         }
@@ -414,6 +426,7 @@ pki_list_free(struct pki_entry *entries, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         free(entries[i].name);
+        free(entries[i].client_role);
     }
     free(entries);
 }

@@ -13,6 +13,8 @@ deaf SECONDS      a client that does not read its events is disconnected
 full              the number of event streams is limited
 metrics FILE...   Prometheus format; all metrics used by the files exist
 status            prints the status of GET /v1/status
+limited COJOB OTHER       changes of a user, within its limits, and none of
+                  OTHER, which another client has begun
 """
 
 import contextlib
@@ -236,6 +238,24 @@ def writes(actor, name):
         and {d["actor"] for d in log} == {actor})
 
 
+def limited(name, other):
+    cojob = "/v1/cojobs/" + name
+    answers(403, "PUT", cojob, {"uid": 1}, "/uid: ")
+    answers(403, "PUT", cojob, {"weight": 2}, "/weight: 2 ")
+    answers(200, "PUT", cojob)
+    for i in range(9):
+        answers(200, "PUT", f"{cojob}-{i}")
+    answers(403, "PUT", f"{cojob}-9", None,
+            "weight 1 makes 11 of all running cojobs")
+    for i in range(9):
+        answers(200, "DELETE", f"{cojob}-{i}")
+    answers(200, "PUT", f"{cojob}-9")
+    for path in (f"{cojob}-9", cojob):
+        answers(200, "DELETE", path)
+    answers(403, "DELETE", "/v1/cojobs/" + other, None, "belongs to ")
+    answers(403, "PUT", f"/v1/cojobs/{other}/jobs/t0", {}, "belongs to ")
+
+
 class Events:
     """A client that follows events."""
 
@@ -329,7 +349,7 @@ def deaf(seconds):
     client = Client()
     client.connect()
     client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-    client.sock.sendall(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n"
+    client.sock.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n"
                         b"Last-Event-ID: 1-1\r\n\r\n")
     began = time.monotonic()
     while time.monotonic() - began < float(seconds):
@@ -393,5 +413,6 @@ def status():
 
 PLACE = sys.argv[1]
 {"openapi": openapi, "writes": writes, "events": events, "deaf": deaf, "away": away,
- "full": full, "metrics": metrics, "status": status}[
+ "full": full, "metrics": metrics, "status": status,
+ "limited": limited}[
      sys.argv[2]](*sys.argv[3:])

@@ -171,6 +171,9 @@ def errors():
         expect(error, "has an Origin" in error)
     expect("a page may not read", ask("/v1/status", headers={
         "Origin": "http://localhost:8080"})[0] == 200)
+    for headers in ({"Host": "rebound.example:8080"},
+                    {"Sec-Fetch-Site": "cross-site"}):
+        fails(403, "/v1/status", headers=headers)
     fails(405, "/v1/status", "POST", body="x" * 60000)
     fails(405, "/v1/status", "PUT", body=iter([b"x" * 100] * 100),
           encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
@@ -194,7 +197,7 @@ def tell(text):
 
 
 def hostile():
-    head = b"GET /v1/status HTTP/1.1\r\nHost: x\r\n"
+    head = b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n"
     for text in (b"", b"\0" * 5000, b"\xff\xfe" * 9000, b"GET\r\n\r\n",
                  b"GET  HTTP/1.1\r\n\r\n", head + b"x" * 100000,
                  b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",

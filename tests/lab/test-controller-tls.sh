@@ -5,7 +5,8 @@
 # its own, agents that do what they are allowed, and attempts that must be
 # rejected: writing another agent's row, creating rows, accessing the intent
 # database, stealing the controller's lock, using another agent's name, acting
-# as the controller, and using an expired certificate.
+# as the controller, using the certificate of a client of the HTTP server, and
+# using an expired one.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -54,8 +55,10 @@ ip -n $ns link set lo up
 pki init
 pki issue controller c1
 pki issue agent h0 h1
+pki issue client h2 --role operator
 for bad in "issue agent a/b" "issue host h0" "issue agent h0 --days 0" \
-    "rotate h7" "issue"; do
+    "issue client eva" "issue agent h0 --role read" \
+    "issue client eva --role root" "rotate h7" "issue"; do
     # shellcheck disable=SC2086
     if pki $bad >/dev/null 2>"$dir/bad"; then
         fail "pki $bad succeeds"
@@ -124,6 +127,10 @@ refuses_tls() {
 refuses_tls "the intent database to an agent" agents/h0 ssl:127.0.0.1:6641
 refuses_tls "the hosts database itself to an agent" agents/h0 \
     ssl:127.0.0.1:6642
+for port in 6640 6641 6642; do
+    refuses_tls "port $port to a client of the HTTP server" clients/h2 \
+        ssl:127.0.0.1:$port
+done
 # An agent can read exactly what docs/operations.md lists.
 client agents/h0 list-dbs $relay >"$dir/dbs"
 [ "$(grep -v '^_Server$' "$dir/dbs")" = Stagecoach_Hosts ] ||
@@ -184,6 +191,12 @@ says agents/h1 h0
 await "telemetry for another host is rejected" grep -q \
     'the certificate is of "h1" and not of "h0"' "$dir/run/controller.log"
 kill $pid
+says clients/h2 h2
+await "telemetry of a client is rejected" grep -q \
+    'certificate verify failed' "$dir/run/controller.log"
+kill $pid
+asks controller/hosts '"connected":true,\("coverage":[0-9.]*,\)\?"host":"h2"' &&
+    fail "a client is heard as a host"
 if "$BUILD/controller/stagecoach-controller" --telemetry=ptcp:6655 \
     --policy="$SOURCE/policies/stage.json" --unixctl="$dir/bad.ctl" \
     2>"$dir/bad"; then
@@ -206,7 +219,8 @@ refuses_tls "it, to another agent," agents/h0 ssl:127.0.0.1:6700
 pki issue agent h2 --days 0.00002
 sleep 3
 refuses_tls "a certificate that has ended" agents/h2 $relay
-pki rotate h2 | grep -qx 'agent h2' || fail "rotate h2"
+pki rotate h2 >"$dir/rotated"
+printf 'agent h2\nclient h2\n' | cmp -s - "$dir/rotated" || fail "rotate h2"
 client agents/h2 list-dbs $relay | grep -q Stagecoach_Hosts || fail "h2"
 serial() {
     echo | timeout 5 ip netns exec $ns openssl s_client \
@@ -228,7 +242,10 @@ if command -v openssl >/dev/null; then
     asks controller/hosts '"connected":true,\("coverage":[0-9.]*,\)\?"host":"h0"' ||
         fail "the agent has lost its connection"
 fi
-pki show --format json | grep -q '"name":"h2","role":"agent"' || fail "show"
+for role in agent operator; do
+    pki show --format json | grep -q '"name":"h2","role":"'$role'"' ||
+        fail "show: $role"
+done
 
 # A controller of an older generation: agents follow the newest one that they
 # have seen.  The controller repairs the row at once, maybe before the agent

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks a controller's HTTP API: docs/openapi.json, changes, events, metrics,
-# limits, and TLS with one authorized client name.  Needs neither root nor
+# limits, and TLS with the roles of clients.  Needs neither root nor
 # namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
-need ovsdb-server ovsdb-client openssl python3
+need ovsdb-server ovsdb-client python3
 python3 -c 'import jsonschema' 2>/dev/null ||
     { echo "skip: no python3-jsonschema"; exit 77; }
 
@@ -64,15 +64,15 @@ EOF
 else
     echo "no promtool: the format is checked by rest-check.py alone"
 fi
-# Prints the changes in the audit: what, who, why.
+# Prints the changes in the audit: with which role, what, who, why.
 changes() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/intent.sock" \
-        Stagecoach_Intent Event who what why | tr -d '"'
+        Stagecoach_Intent Event role what who why | tr -d '"'
 }
 changes >"$dir/events"
-grep -q "^change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
+grep -q "^operator,change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
     fail "no row of a change: $(cat "$dir/events")"
-[ "$(grep -c '^change,.*,cojob asha-9 begins' "$dir/events")" = 1 ] ||
+[ "$(grep -c '^operator,change,.*,cojob asha-9 begins' "$dir/events")" = 1 ] ||
     fail "a request without a change has a row"
 
 # A database that hangs delays only requests that change it.
@@ -87,18 +87,18 @@ check "$socket" writes "$(id -un)" asha-7
 # A client that does not read its events.
 check "$socket" deaf 60
 
-# TLS: certificates of one authority; only one name is authorized.
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=authority" \
-    -keyout "$dir/ca.key" -out "$dir/ca.pem" 2>/dev/null
-for name in controller alice h0; do
-    openssl req -newkey rsa:2048 -nodes -subj "/CN=$name" \
-        -keyout "$dir/$name.key" -out "$dir/$name.csr" 2>/dev/null
-    openssl x509 -req -in "$dir/$name.csr" -CA "$dir/ca.pem" \
-        -CAkey "$dir/ca.key" -CAcreateserial -days 2 \
-        -out "$dir/$name.pem" 2>/dev/null
+# TLS: clients with a role, a host, and a client of another authority.
+pki() { "$stagecoach" pki "$@" --dir "$dir/$pki" >/dev/null || fail "pki $*"; }
+for pki in fake pki; do
+    pki init
+    pki issue client eva --role operator
 done
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=alice" \
-    -keyout "$dir/fake.key" -out "$dir/fake.pem" 2>/dev/null
+pki issue controller c1
+pki issue agent h0
+pki issue client alice --role user
+tls="--private-key=$dir/pki/controllers/c1/identity.pem
+    --certificate=$dir/pki/controllers/c1/identity.pem"
+authority=--rest-ca-cert=$dir/pki/controllers/c1/clients-ca.pem
 port=$(python3 -c 'import socket
 s = socket.socket()
 s.bind(("127.0.0.1", 0))
@@ -110,9 +110,7 @@ tls_controller() {
         --unixctl="$dir/run/second.ctl" --rest="pssl:$port:127.0.0.1" \
         -vconsole:info -vsyslog:off "$@"
 }
-for wrong in "--rest-client=alice" \
-    "--private-key=$dir/controller.key --certificate=$dir/controller.pem
-     --ca-cert=$dir/ca.pem"; do
+for wrong in "$authority" "$tls"; do
     # shellcheck disable=SC2086
     if (tls_controller $wrong) 2>"$dir/tls.log"; then
         fail "TLS without all of it: $wrong"
@@ -132,28 +130,41 @@ notifying_controller() {
     export NOTIFY_SOCKET
     tls_controller "$@"
 }
-notifying_controller --private-key="$dir/controller.key" \
-    --certificate="$dir/controller.pem" --ca-cert="$dir/ca.pem" \
-    --rest-client=alice --rest="unix:$dir/run/second-rest.sock" \
-    2>"$dir/tls.log" &
+# shellcheck disable=SC2086
+notifying_controller $tls "$authority" \
+    --rest="unix:$dir/run/second-rest.sock" --rest-users 2>"$dir/tls.log" &
 pids="$pids $!"
 await "the service manager is notified" grep -qx READY=1 "$dir/ready"
-at() { echo "127.0.0.1:$port,$dir/$1.key,$dir/$1.pem,$dir/ca.pem"; }
+# at NAME: the place for the client with the files of NAME.
+at() {
+    echo "127.0.0.1:$port,$dir/$1/identity.pem,$dir/$1/identity.pem,$dir/pki/agents/h0/ca.pem"
+}
 status_of() {
-    timeout 60 python3 "$SOURCE/tests/lab/rest-check.py" "$1" status 2>&1 ||
+    timeout 60 python3 "$SOURCE/tests/lab/rest-check.py" "$@" 2>&1 ||
         echo refused
 }
-alice_is_answered() { [ "$(status_of "$(at alice)")" = 200 ]; }
-await "alice is answered over TLS" alice_is_answered
-[ "$(status_of "$dir/run/second-rest.sock")" = 200 ] ||
+eva_is_answered() { [ "$(status_of "$(at pki/clients/eva)" status)" = 200 ]; }
+await "eva is answered over TLS" eva_is_answered
+[ "$(status_of "$dir/run/second-rest.sock" status)" = 200 ] ||
     fail "the unix socket is not served"
-[ "$(status_of "$(at h0)")" = 403 ] || fail "a host is served"
-[ "$(status_of "127.0.0.1:$port,,,$dir/ca.pem")" = 403 ] ||
+[ "$(stat -c %a "$socket" "$dir/run/second-rest.sock" | xargs)" = "600 666" ] ||
+    fail "the modes of the sockets"
+for stranger in pki/agents/h0 pki/controllers/c1; do
+    [ "$(status_of "$(at $stranger)" status)" = 403 ] ||
+        fail "$stranger is served"
+done
+[ "$(status_of "127.0.0.1:$port,,,$dir/pki/agents/h0/ca.pem" status)" = 403 ] ||
     fail "a client without a certificate is served"
-[ "$(status_of "$(at fake)")" != 200 ] || fail "any authority is accepted"
+[ "$(status_of "$(at fake/clients/eva)" status)" != 200 ] ||
+    fail "any authority is accepted"
 echo "ok: other clients are rejected"
-check "$(at alice)" writes alice asha-8
-changes | grep -q "^change,alice,cojob asha-8 begins" ||
+check "$(at pki/clients/eva)" writes eva asha-8
+changes | grep -q "^operator,change,eva,cojob asha-8 begins" ||
+    fail "no row of eva's change"
+timeout 60 python3 "$SOURCE/tests/lab/rest-client.py" "$socket" put \
+    /v1/cojobs/asha-5 '{}' | grep -q '^200 ' || fail "asha-5 begins"
+check "$(at pki/clients/alice)" limited asha-6 asha-5
+changes | grep -q "^user,change,alice,cojob asha-6 begins" ||
     fail "no row of alice's change"
 if timeout 3 python3 -c 'import socket, sys
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))

@@ -80,7 +80,7 @@ add_node() {
 pki() { "$BUILD/cli/stagecoach" pki "$@" --dir "$dir/pki"; }
 quietly pki init
 quietly pki issue controller k
-quietly pki issue agent prometheus
+quietly pki issue client prometheus --role read
 address() {
     case $1 in w1) echo 10.98.0.9 ;; k*) echo "10.98.0.${1#k}" ;; esac
 }
@@ -92,7 +92,7 @@ cat >"$dir/values.yaml" <<END
 image: {registry: registry.example.com}
 controller:
   addresses: [10.98.0.1, 10.98.0.2, 10.98.0.3]
-  rest: {clients: [prometheus]}
+  rest: {create: true}
 agent:
   options: ["--cgroup=$prefix", "--rate=1Gbit"]
 END
@@ -198,19 +198,19 @@ pattern='work'
 await "the policy of the values is in force" in_some status
 in_container w1 DaemonSet pods ls / >/dev/null || fail "stagecoach-pods runs"
 
-# Metrics, by the certificate that the values allow.
+# Metrics, by the certificate of a client; a host has no role.
 metrics() {
     nsenter --net="/run/netns/$prefix-w1" $python - "$1" <<END
 import ssl, sys, urllib.request
 context = ssl._create_unverified_context()
-context.load_cert_chain("$dir/pki/agents/" + sys.argv[1] + "/identity.pem")
+context.load_cert_chain("$dir/pki/" + sys.argv[1] + "/identity.pem")
 print(urllib.request.urlopen("https://10.98.0.1:8443/metrics",
                              context=context, timeout=5).read().decode())
 END
 }
-metrics prometheus >"$dir/last" 2>&1 || fail "metrics"
+metrics clients/prometheus >"$dir/last" 2>&1 || fail "metrics"
 grep -q '^stagecoach_database_intent_connected 1' "$dir/last" || fail "metrics"
-metrics w1 >"$dir/last" 2>&1 && fail "metrics for another name"
+metrics agents/w1 >"$dir/last" 2>&1 && fail "metrics for a host"
 echo "ok: metrics"
 
 # A pod that is created again on its node finds its databases.

@@ -39,7 +39,7 @@ VARIANTS = {
                   "pullSecrets": [{"name": "key"}]},
         "controller": {"create": False, "policy": '{"name": "p"}\n',
                        "topology": '{\n "switches": []\n}\n',
-                       "rest": {"clients": ["prometheus", "grafana"]},
+                       "rest": {"create": True},
                        "options": ["--observe"]},
         "serviceMonitor": {"create": True, "labels": {"release": "p"}}},
 }
@@ -57,7 +57,7 @@ WRONG = [
     ({"agent": {"tlsPath": "etc/tls"}}, "agent.tlsPath"),
     ({"agent": {"options": ["rate=1Gbit"]}}, "agent.options.0"),
     ({"agent": {"resources": {"request": {}}}}, "agent.resources"),
-    ({"serviceMonitor": {"create": True}}, "controller.rest.clients"),
+    ({"serviceMonitor": {"create": True}}, "controller.rest.create"),
     ({"agents": {}}, "values"),
 ]
 
@@ -177,8 +177,7 @@ class Chart(unittest.TestCase):
         args = pod["containers"][-1]["args"]
         for word in ("--policy=/etc/stagecoach/config/policy.json",
                      "--topology=/etc/stagecoach/config/topology.json",
-                     "--rest=pssl:8443:$(HOST_IP)", "--rest-client=prometheus",
-                     "--rest-client=grafana", "--observe"):
+                     "--rest=pssl:8443:$(HOST_IP)", "--observe"):
             self.assertIn(word, args)
         self.assertNotIn("controller init", pod["initContainers"][1]["args"][0])
         self.assertIn("controller init", get_pod(

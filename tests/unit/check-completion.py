@@ -65,7 +65,7 @@ def check_bash():
         expect(["stagecoach", "status", "--"], "--format")
         expect(["stagecoach", "stage", "begin", "--"], "--cojob", "--jobs")
         expect_only(["stagecoach-agent", "--db", ""])
-        expect(["stagecoach-controller", "--re"], "--rest", "--rest-client")
+        expect(["stagecoach-controller", "--re"], "--rest", "--rest-users")
     if "stagecoach-trainer" in FILES:
         expect(["stagecoach-trainer", ""], "server", "worker", "compare")
         expect(["stagecoach-trainer", "server", "--"], "--sync", "--workers")

@@ -3,7 +3,7 @@
 
 """check-rest-tls.py STAGECOACH CONTROLLER POLICY: HTTP over TLS of a detached
 controller whose files of TLS were named relative to another directory, before
-and after its certificate was replaced."""
+and after its certificate was replaced, and what certificates allow."""
 
 import contextlib
 import hashlib
@@ -20,6 +20,7 @@ import time
 
 STAGECOACH, CONTROLLER, POLICY = (os.path.abspath(a) for a in sys.argv[1:])
 TIMEOUT_S = 20
+ROLES = ("read", "user", "operator")
 
 
 def await_that(what, is_true):
@@ -51,14 +52,18 @@ class Controller:
         self.folder = folder
         self.port = free_port()
         self.pki("init")
-        self.pki("issue", "controller", "c1", "alice")
+        self.pki("issue", "controller", "c1")
+        self.pki("issue", "agent", "alice")
+        for role in ROLES:
+            self.pki("issue", "client", role, "--role", role)
         subprocess.run(
             [CONTROLLER, f"--policy={POLICY}", "--detach",
              f"--pidfile={folder}/pid", f"--log-file={folder}/log",
              "-vconsole:off", "-vsyslog:off", f"--unixctl={folder}/ctl",
              f"--telemetry=unix:{folder}/telemetry",
              f"--intent=unix:{folder}/intent", f"--hosts=unix:{folder}/hosts",
-             f"--rest=pssl:{self.port}:127.0.0.1", "--rest-client=alice",
+             f"--rest=pssl:{self.port}:127.0.0.1",
+             "--rest-ca-cert=clients-ca.pem",
              "--private-key=identity.pem", "--certificate=identity.pem",
              "--ca-cert=ca.pem"],
             cwd=self.identity().parent, stdin=subprocess.DEVNULL,
@@ -70,9 +75,9 @@ class Controller:
         os.kill(self.pid, signal.SIGTERM)
         await_that("the controller ends", lambda: not is_running(self.pid))
 
-    def identity(self, name="c1"):
+    def identity(self, name="controllers/c1"):
         """The file of a key and its certificate."""
-        return self.folder / "pki/controllers" / name / "identity.pem"
+        return self.folder / "pki" / name / "identity.pem"
 
     def pki(self, *words):
         subprocess.run([STAGECOACH, "pki", *words, "--dir",
@@ -82,12 +87,13 @@ class Controller:
     def log(self):
         return (self.folder / "log").read_text(encoding="utf-8")
 
-    def connect(self):
-        """A connection of alice."""
-        alice = self.identity("alice")
-        context = ssl.create_default_context(cafile=alice.parent / "ca.pem")
+    def connect(self, name="clients/read"):
+        """A connection with this certificate, None for none."""
+        context = ssl.create_default_context(
+            cafile=self.folder / "pki/agents/alice/ca.pem")
         context.check_hostname = False
-        context.load_cert_chain(alice)
+        if name:
+            context.load_cert_chain(self.identity(name))
         client = http.client.HTTPConnection("localhost", timeout=TIMEOUT_S)
         client.sock = context.wrap_socket(socket.create_connection(
             ("127.0.0.1", self.port), TIMEOUT_S))
@@ -99,9 +105,14 @@ class Controller:
             shown = client.sock.getpeercert(True)
             return status_of(client), hashlib.sha1(shown).digest()
 
+    def status(self, name, *request, **headers):
+        """The status of a request by the client with this certificate."""
+        with contextlib.closing(self.connect(name)) as client:
+            return status_of(client, *request, headers=headers)
 
-def status_of(client):
-    client.request("GET", "/v1")
+
+def status_of(client, method="GET", path="/v1", body=None, headers=None):
+    client.request(method, path, body, headers or {})
     response = client.getresponse()
     response.read()
     return response.status
@@ -115,6 +126,23 @@ def issued(identity):
     return hashlib.sha1(ssl.PEM_cert_to_DER_cert(pem)).digest()
 
 
+def check_roles(controller):
+    """There is no job and no database: a change that is allowed gets 404 or
+    503."""
+    for stranger in ("agents/alice", "controllers/c1", None):
+        assert controller.status(stranger) == 403, stranger
+    change = ("POST", "/v1/cojobs/a/jobs/b/progress", '{"iteration": 1}')
+    wide = ("PUT", "/v1/cojobs/a", '{"weight": 3, "uid": 1000}')
+    for role, *statuses in (("read", 200, 403, 403), ("user", 200, 404, 403),
+                            ("operator", 200, 404, 503)):
+        for request, status in zip(((), change, wide), statuses):
+            got = controller.status(f"clients/{role}", *request)
+            assert got == status, (role, request, got)
+    for name, status in (("c1:8443", 200), ("127.0.0.1", 200), ("c2", 403),
+                         ("rebound.example", 403)):
+        assert controller.status("clients/read", Host=name) == status, name
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         controller = Controller(pathlib.Path(folder))
@@ -125,6 +153,7 @@ def main():
             first = issued(controller.identity())
             assert controller.ask() == (200, first)
 
+            check_roles(controller)
             kept = controller.connect()
             assert status_of(kept) == 200
             controller.pki("rotate", "c1")

@@ -4,6 +4,7 @@
 
 #include "controller/northbound/rest/rest-listen.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -14,13 +15,9 @@
 #include <unistd.h>
 
 #include "base/json-check.h"
-#include "base/user-name.h"
 #include "fatal-signal.h"
 #include "socket-util.h"
-#include "svec.h"
 #include "util.h"
-
-#define MAX_NAME 256            /* Bytes of a certificate's CN. */
 
 bool
 rest_listen_is_tls(const char *remote)
@@ -40,28 +37,26 @@ rest_listen_check(const char *remote, const struct rest_tls *tls)
                             remote));
     } else if (!tls->key || !tls->certificate || !tls->ca_cert) {
         return xasprintf("--rest: \"%s\" needs TLS, --private-key, "
-                         "--certificate and --ca-cert are required", remote);
-    } else if (svec_is_empty(tls->clients)) {
-        return xasprintf("--rest: \"%s\" allows no client, --rest-client with "
-                         "the name of a certificate is required",
+                         "--certificate and --rest-ca-cert are required",
                          remote);
     }
     return NULL;
 }
 
-/* Listens on 'remote', a Unix socket for the same user only.  Returns a file
- * descriptor or a negative errno value.  Stores the path of a Unix socket,
- * which the caller frees, or NULL in '*path'. */
+/* Listens on 'remote', a Unix socket for the same user only unless 'users'.
+ * Returns a file descriptor or a negative errno value.  Stores the path of a
+ * Unix socket, which the caller frees, or NULL in '*path'. */
 int
-rest_listen_open(const char *remote, int backlog, char **path)
+rest_listen_open(const char *remote, int backlog, bool users, char **path)
 {
+    mode_t mode = users ? 0666 : 0600;
     bool tls = rest_listen_is_tls(remote);
     int fd;
 
     *path = tls ? NULL : abs_file_name(NULL, remote + 5);
     fd = (tls ? inet_open_passive(SOCK_STREAM, remote + 5, 0, NULL, 0, true)
           : make_unix_socket(SOCK_STREAM, true, *path, NULL));
-    if (fd >= 0 && ((*path && chmod(*path, 0600)) || listen(fd, backlog))) {
+    if (fd >= 0 && ((*path && chmod(*path, mode)) || listen(fd, backlog))) {
         int error = errno;
 
         if (*path) {
@@ -100,63 +95,43 @@ rest_pem_uninit(struct rest_pem *pem)
     free(pem->ca_cert);
 }
 
-/* Returns the CN of the client's certificate if it is valid, otherwise
- * NULL. */
-static char *
-certificate_name(gnutls_session_t session)
+static bool
+is_address(const char *text)
 {
-    const gnutls_datum_t *chain;
+    struct in6_addr address; /* Has room for the other family, too. */
+
+    return (inet_pton(AF_INET, text, &address) == 1
+            || inet_pton(AF_INET6, text, &address) == 1);
+}
+
+/* Returns true if 'certificate', in PEM, is for 'name'. */
+static bool
+is_certified(const char *certificate, const char *name)
+{
+    const gnutls_datum_t pem = {
+        (unsigned char *) CONST_CAST(char *, certificate), strlen(certificate)
+    };
     gnutls_x509_crt_t crt;
-    unsigned int n, status;
-    char name[MAX_NAME];
-    size_t size = sizeof name;
-    char *result = NULL;
+    bool certified;
 
-    if (gnutls_certificate_verify_peers2(session, &status) || status) {
-        return NULL;
+    if (gnutls_x509_crt_init(&crt)) {
+        return false;
     }
-    chain = gnutls_certificate_get_peers(session, &n);
-    if (!chain || !n || gnutls_x509_crt_init(&crt)) {
-        return NULL;
-    }
-    if (!gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER)
-        && !gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME,
-                                          0, 0, name, &size)) {
-        result = xmemdup0(name, size);
-    }
+    certified = (!gnutls_x509_crt_import(crt, &pem, GNUTLS_X509_FMT_PEM)
+                 && gnutls_x509_crt_check_hostname(crt, name));
     gnutls_x509_crt_deinit(crt);
-    return result;
+    return certified;
 }
 
-static char *
-peer_user(int fd)
+bool
+rest_listen_has_name(const char *host, const char *certificate)
 {
-    struct ucred cred;
-    socklen_t size = sizeof cred;
+    bool bracket = *host == '[';
+    char *name =
+        xmemdup0(host + bracket, strcspn(host + bracket, bracket ? "]" : ":"));
+    bool has = (is_address(name) || !strcmp(name, "localhost")
+                || (certificate && is_certified(certificate, name)));
 
-    return (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) ? NULL
-            : user_name_of(cred.uid));
-}
-
-/* Returns the name of the client of 'mc': its user on a Unix socket, or the CN
- * of its certificate over TLS.  Returns NULL if the CN is not in 'clients'. */
-char *
-rest_peer_name(struct MHD_Connection *mc, const struct svec *clients)
-{
-    const union MHD_ConnectionInfo *tls = MHD_get_connection_info(
-        mc, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    char *name;
-
-    if (!tls || !tls->tls_session) {
-        return peer_user(MHD_get_connection_info(
-            mc, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
-    }
-    name = certificate_name(tls->tls_session);
-    for (size_t i = 0; name && i < clients->n; i++) {
-        if (!strcmp(name, clients->names[i])) {
-            return name;
-        }
-    }
     free(name);
-    return NULL;
+    return has;
 }

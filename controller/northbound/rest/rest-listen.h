@@ -3,29 +3,23 @@
 #ifndef REST_LISTEN_H
 #define REST_LISTEN_H 1
 
-/* Listening sockets of the HTTP server, and the identity of its clients.
+/* Listening sockets of the HTTP server, its files of TLS and its names.
  *
- * A Unix socket identifies the client's user.  Other machines need TLS.  A
- * valid certificate is not sufficient: the same CA signs the certificates of
- * hosts, so the allowed names are configured too.
+ * Other machines need TLS, with the authority of clients; peer.h says who a
+ * client is.
  *
- *    struct rest_tls tls = { key, certificate, ca_cert, &names };
+ *    struct rest_tls tls = { key, certificate, ca_cert };
  *
  *    error = rest_listen_check("pssl:6644:10.0.0.1", &tls);
- *    fd = rest_listen_open("unix:/run/x.sock", 64, &path);
- *    actor = rest_peer_name(mc, &names);       // NULL: not allowed.
+ *    fd = rest_listen_open("unix:/run/x.sock", 64, false, &path);
  *
  * The caller frees returned strings.  Main thread only. */
 
-#include <microhttpd.h>
 #include <stdbool.h>
-
-struct svec;
 
 /* Options of the command line. */
 struct rest_tls {
-    const char *key, *certificate, *ca_cert;    /* Files, or NULL. */
-    const struct svec *clients; /* Allowed CNs of certificates. */
+    const char *key, *certificate, *ca_cert; /* Files, or NULL. */
 };
 
 /* The contents of the files. */
@@ -35,12 +29,16 @@ struct rest_pem {
 
 bool rest_listen_is_tls(const char *remote);
 char *rest_listen_check(const char *remote, const struct rest_tls *);
-int rest_listen_open(const char *remote, int backlog, char **path);
+int rest_listen_open(const char *remote, int backlog, bool users, char **path);
 
 char *rest_pem_read(const struct rest_tls *, struct rest_pem *);
 bool rest_pem_equals(const struct rest_pem *, const struct rest_pem *);
 void rest_pem_uninit(struct rest_pem *);
 
-char *rest_peer_name(struct MHD_Connection *, const struct svec *clients);
+/* Returns true if 'host', the header Host, is a name of this server: an
+ * address, "localhost" or, unless it is null, a name in 'certificate', in PEM.
+ * Whoever owns another name could have a browser take this server for its own
+ * (DNS rebinding); nobody can do that to an address. */
+bool rest_listen_has_name(const char *host, const char *certificate);
 
 #endif /* controller/northbound/rest/rest-listen.h */

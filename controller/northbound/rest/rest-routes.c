@@ -13,6 +13,8 @@
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/northbound/dashboard/dashboard.h"
+#include "controller/northbound/rest/peer.h"
+#include "controller/northbound/rest/rest-listen.h"
 #include "controller/northbound/views/cojobs-report.h"
 #include "controller/northbound/views/control.h"
 #include "controller/northbound/views/metrics.h"
@@ -164,9 +166,10 @@ rest_answer_uninit(struct rest_answer *answer)
 #define STAGE COJOB "/stages/{rung}"
 
 struct rest_route {
-    const char *method;         /* "GET" means HEAD too. */
+    const char *method;         /* "GET" means HEAD too; a request may have a
+                                 * body if it is "PUT" or "POST". */
     const char *path;           /* Pattern for rest_path_match(). */
-    bool body;                  /* The request may have a body. */
+    enum peer_role role;        /* That a client must have at least. */
     const char *query[3];       /* Allowed query parameters, then NULL. */
     struct rest_answer (*handle)(struct rest_request *);        /* Or NULL. */
     enum intent_kind kind;      /* Change to prepare if 'handle' is null. */
@@ -302,7 +305,7 @@ static struct rest_answer
 prepare_change(struct rest_request *r, enum intent_kind kind,
                const char *outcome)
 {
-    unsigned int rung = 0;
+    unsigned int rung = 0, status = MHD_HTTP_BAD_REQUEST;
     char *error;
 
     if (kind >= INTENT_STAGE_BEGIN
@@ -315,16 +318,20 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
     if (!error) {
         r->edit.cojob = xstrdup(r->args[0]);
         r->edit.job = xstrdup(r->args[1]);
-        r->edit.owner = xstrdup(r->actor);
+        r->edit.owner = xstrdup(r->peer->actor);
         r->edit.outcome = nullable_xstrdup(outcome);
         r->edit.rung = rung;
         error = intent_edit_check(&r->edit);
+        if (!error) {
+            error = peer_limit(r->peer, r->policy, &r->edit);
+            status = MHD_HTTP_FORBIDDEN;
+        }
         if (error) {
             intent_edit_uninit(&r->edit);
         }
     }
     if (error) {
-        return rest_answer_message(MHD_HTTP_BAD_REQUEST, error);
+        return rest_answer_message(status, error);
     }
     r->next = REST_CHANGE;
     return (struct rest_answer) { .status = 0 };
@@ -368,6 +375,13 @@ post_progress(struct rest_request *r)
     name = job_name(r);
     job = shash_find_data(&r->ctl->cluster->jobs, name);
     free(name);
+    if (job && !peer_may_change(r->peer, job->cojob->owner, job->cojob->uid)) {
+        free(p.metric);
+        return rest_answer_error(MHD_HTTP_FORBIDDEN,
+                                 "%s: the job is not of %s; expected its "
+                                 "owner or an operator",
+                                 r->path, r->peer->actor);
+    }
     if (job) {
         admitted = demand_progress(r->ctl->cluster, job, &job->rest,
                                    p.iteration, p.metric, p.value,
@@ -391,27 +405,31 @@ post_progress(struct rest_request *r)
 static struct rest_answer get_index(struct rest_request *);
 
 static const struct rest_route routes[] = {
-    { "GET", "/v1", false, { NULL }, get_index },
-    { "GET", COJOB, false, { NULL }, get_cojob },
-    { "PUT", COJOB, true, { NULL }, NULL, INTENT_COJOB_BEGIN },
-    { "DELETE", COJOB, false, { NULL }, NULL, INTENT_COJOB_END },
-    { "GET", JOB, false, { NULL }, get_job },
-    { "PUT", JOB, true, { NULL }, NULL, INTENT_JOB_BEGIN },
-    { "DELETE", JOB, false, { "outcome" }, delete_job },
-    { "POST", JOB "/progress", true, { NULL }, post_progress },
-    { "PUT", STAGE, true, { NULL }, NULL, INTENT_STAGE_BEGIN },
-    { "DELETE", STAGE, false, { NULL }, NULL, INTENT_STAGE_END },
-    { "GET", "/v1/events", false, { NULL }, get_events },
-    { "GET", "/v1/explain/{cojob}/{job}", false, { NULL }, get_explain },
-    { "GET", "/v1/history/{kind}", false, { "since", "limit" }, get_history },
-    { "GET", "/v1/rollout", false, { NULL }, get_rollout },
-    { "GET", "/metrics", false, { NULL }, get_metrics },
-    { "GET", "/healthz", false, { NULL }, get_healthz },
-    { "GET", "/readyz", false, { NULL }, get_readyz },
+    { "GET", "/v1", PEER_READ, { NULL }, get_index },
+    { "GET", COJOB, PEER_READ, { NULL }, get_cojob },
+    { "PUT", COJOB, PEER_USER, { NULL }, NULL, INTENT_COJOB_BEGIN },
+    { "DELETE", COJOB, PEER_USER, { NULL }, NULL, INTENT_COJOB_END },
+    { "GET", JOB, PEER_READ, { NULL }, get_job },
+    { "PUT", JOB, PEER_USER, { NULL }, NULL, INTENT_JOB_BEGIN },
+    { "DELETE", JOB, PEER_USER, { "outcome" }, delete_job },
+    { "POST", JOB "/progress", PEER_USER, { NULL }, post_progress },
+    { "PUT", STAGE, PEER_USER, { NULL }, NULL, INTENT_STAGE_BEGIN },
+    { "DELETE", STAGE, PEER_USER, { NULL }, NULL, INTENT_STAGE_END },
+    { "GET", "/v1/events", PEER_READ, { NULL }, get_events },
+    { "GET", "/v1/explain/{cojob}/{job}", PEER_READ, { NULL }, get_explain },
+    { "GET",
+      "/v1/history/{kind}",
+      PEER_READ,
+      { "since", "limit" },
+      get_history },
+    { "GET", "/v1/rollout", PEER_READ, { NULL }, get_rollout },
+    { "GET", "/metrics", PEER_READ, { NULL }, get_metrics },
+    { "GET", "/healthz", PEER_READ, { NULL }, get_healthz },
+    { "GET", "/readyz", PEER_READ, { NULL }, get_readyz },
 };
 
 /* The route of each of the control views. */
-static const struct rest_route view_route = { "GET", "/v1/VIEW" };
+static const struct rest_route view_route = { "GET", "/v1/VIEW", PEER_READ };
 
 static const struct control_view *
 find_view(const char *path)
@@ -543,7 +561,14 @@ rest_route(struct rest_request *r)
     route = find_route(r, &answer);
     if (!route) {
         return answer;
-    } else if (r->body_size && !route->body) {
+    } else if (r->peer->role < route->role) {
+        return rest_answer_error(MHD_HTTP_FORBIDDEN,
+                                 "%s: %s by a client of role %s; expected "
+                                 "role %s",
+                                 r->path, r->method,
+                                 peer_role_names[r->peer->role],
+                                 peer_role_names[route->role]);
+    } else if (r->body_size && *route->method != 'P') {
         return rest_answer_error(MHD_HTTP_CONTENT_TOO_LARGE,
                                  "%s: the request has a body, none is "
                                  "allowed", r->path);
@@ -587,18 +612,35 @@ get_index(struct rest_request *r OVS_UNUSED)
 }
 
 struct rest_answer
-rest_authorize(const char *actor, const char *method, const char *origin,
-               unsigned long long content_length)
+rest_authorize(const struct rest_head *head)
 {
-    if (!actor) {
+    if (head->peer->role == PEER_NONE) {
         return rest_answer_error(
-            MHD_HTTP_FORBIDDEN, "/: the client is not authorized, a "
-            "certificate with a name of --rest-client is allowed");
-    } else if (origin && !rest_is_read(method)) {
+            MHD_HTTP_FORBIDDEN,
+            "/: the client has no role; expected a "
+            "certificate of \"stagecoach pki issue client NAME --role read\"");
+    } else if (head->host
+               && !rest_listen_has_name(head->host, head->certificate)) {
+        char *quote = rest_path_quote(head->host);
+        struct rest_answer answer = rest_answer_error(
+            MHD_HTTP_FORBIDDEN,
+            "/: the Host \"%s\" is no name of this "
+            "server; expected \"localhost\", an address, or a name in its "
+            "certificate",
+            quote);
+
+        free(quote);
+        return answer;
+    } else if (head->site && !strcmp(head->site, "cross-site")
+               && (!head->dest || strcmp(head->dest, "document"))) {
+        return rest_answer_error(MHD_HTTP_FORBIDDEN,
+                                 "/: a page of another site asks; expected a "
+                                 "page of this server, or a link to it");
+    } else if (head->origin && !rest_is_read(head->method)) {
         return rest_answer_error(
             MHD_HTTP_FORBIDDEN, "/: the request has an Origin, none is "
             "allowed in a change");
-    } else if (content_length > REST_MAX_BODY) {
+    } else if (head->content_length > REST_MAX_BODY) {
         return rest_answer_error(
             MHD_HTTP_CONTENT_TOO_LARGE, "/: the request's body is too large, "
             "%d bytes are allowed", REST_MAX_BODY);

@@ -5,15 +5,15 @@
 
 /* Computes the answers to HTTP requests.
  *
- * One table has all paths with their methods.  Errors, the list in the reply
- * of "GET /v1" and the test of docs/openapi.json all use it, so they cannot
- * differ from the implementation.  In addition, each control view (control.h)
- * is a path.
+ * One table has all paths with their methods and roles.  Errors, the list in
+ * the reply of "GET /v1" and the test of docs/openapi.json all use it, so they
+ * cannot differ from the implementation.  In addition, each control view
+ * (control.h) is a path.
  *
  * Handlers do not block.  A handler that must wait prepares a change or a
  * stream in the request, which the caller executes.
  *
- *    answer = rest_authorize(actor, method, origin, content_length);
+ *    answer = rest_authorize(&head);
  *    if (!answer.status) {
  *        answer = rest_route(&request);
  *    }
@@ -38,6 +38,8 @@
 
 struct controller;
 struct json;
+struct peer;
+struct policy;
 struct rest_counts;
 
 #define REST_MAX_ARGS 3         /* "{name}"s of a pattern. */
@@ -54,8 +56,9 @@ enum rest_next {
 struct rest_request {
     struct controller *ctl;
     const struct rest_counts *counts;   /* Counters of the server. */
+    const struct peer *peer;            /* Client. */
+    const struct policy *policy;        /* In force, for limits of users. */
     const char *method, *path;
-    const char *actor;          /* Client: user name, or certificate's CN. */
     const char *body;           /* Null-terminated, "" without a body. */
     size_t body_size;           /* Bytes, including null bytes in the body. */
 
@@ -100,16 +103,23 @@ rest_is_read(const char *method)
             || !strcmp(method, MHD_HTTP_METHOD_HEAD));
 }
 
-/* Checks the head of a request.  'actor' is the client's name, NULL if it may
- * not use the API.  'origin' is the header Origin or NULL: browsers send it
- * with the changes of a web page, and no page of ours makes changes, so the
- * page belongs to another site.  'content_length' is the announced size of the
- * body, 0 if unknown.
- *
- * Returns status 0 if the request is allowed, otherwise an error. */
-struct rest_answer rest_authorize(const char *actor, const char *method,
-                                  const char *origin,
-                                  unsigned long long content_length);
+/* Head of a request.  Headers are null if they are missing. */
+struct rest_head {
+    const struct peer *peer;
+    const char *method;
+    const char *host;        /* Host. */
+    const char *certificate; /* Of this server, in PEM, or null. */
+    const char *site, *dest; /* Sec-Fetch-Site and -Dest: browsers say what
+                              * they know of the page that asks, and that
+                              * somebody follows a link ("document"). */
+    const char *origin;      /* Origin: browsers send it with the changes of
+                              * a web page.  No page of ours makes changes,
+                              * so the page belongs to another site. */
+    unsigned long long content_length; /* Of the body, 0 if unknown. */
+};
+
+/* Returns status 0 if the request is allowed so far, otherwise an error. */
+struct rest_answer rest_authorize(const struct rest_head *);
 
 /* Returns the answer to a request, or status 0 if 'next' of the request must
  * be done first. */

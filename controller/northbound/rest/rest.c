@@ -12,9 +12,11 @@
 #include <sys/socket.h>
 
 #include "controller/decide/decision-log.h"
+#include "controller/decide/policy-file.h"
 #include "controller/intent/intent-client.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/rest/event-stream.h"
+#include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
 #include "controller/northbound/views/control.h"
 #include "controller/northbound/views/metrics.h"
@@ -48,7 +50,7 @@ struct rest {
     struct intent_writer *writer;
     struct event_stream *events;
     char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
-    struct svec clients;        /* Allowed names of TLS certificates. */
+    bool users;                 /* All users may connect to Unix sockets. */
     long long next_reload;      /* time_msec() when the files are read. */
     struct ovs_list listeners;  /* List of struct listener. */
     struct ovs_list conns;      /* List of struct conn, by deadline. */
@@ -74,7 +76,8 @@ struct conn {
     struct MHD_Connection *mc;
     int fd;                     /* Owned by libmicrohttpd. */
     long long deadline;         /* time_msec() when the request times out. */
-    char *actor;                /* Name of the client, NULL until known. */
+    struct peer peer;           /* The client; without an actor until it is
+                                 * known. */
     bool suspended;             /* libmicrohttpd does not handle it. */
 
     struct ds body;
@@ -167,7 +170,7 @@ conn_destroy(struct rest *rest, struct conn *conn)
     ovs_list_remove(&conn->node);
     rest_answer_uninit(&conn->answer);
     ds_destroy(&conn->body);
-    free(conn->actor);
+    peer_uninit(&conn->peer);
     free(conn);
     rest->counts.connections--;
     rest->again = true;
@@ -203,14 +206,20 @@ static enum MHD_Result
 send_answer(struct conn *conn, struct rest_answer answer)
 {
     conn->rest->counts.answers[MIN(answer.status / 100, 5)]++;
+    conn->rest->counts.refused += answer.status == MHD_HTTP_FORBIDDEN;
     return rest_answer_send(conn->mc, &answer);
+}
+
+static const char *
+get_header(struct MHD_Connection *mc, const char *name)
+{
+    return MHD_lookup_connection_value(mc, MHD_HEADER_KIND, name);
 }
 
 static unsigned long long
 get_content_length(struct MHD_Connection *mc)
 {
-    const char *length = MHD_lookup_connection_value(
-        mc, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *length = get_header(mc, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
     return length ? strtoull(length, NULL, 10) : 0;
 }
@@ -230,9 +239,11 @@ answer_change(const struct change *change, enum intent_result result,
     struct json *json;
 
     if (result != INTENT_WRITTEN) {
-        return rest_answer_message(result == INTENT_REFUSED
-                                   ? MHD_HTTP_NOT_FOUND
-                                   : MHD_HTTP_SERVICE_UNAVAILABLE, error);
+        return rest_answer_message(
+            result == INTENT_FORBIDDEN ? MHD_HTTP_FORBIDDEN
+            : result == INTENT_REFUSED ? MHD_HTTP_NOT_FOUND
+                                       : MHD_HTTP_SERVICE_UNAVAILABLE,
+            error);
     }
     json = json_object_create();
     json_object_put_string(json, "cojob", edit->cojob);
@@ -321,7 +332,7 @@ count_streams(const struct rest *rest, const char *actor)
     size_t n = 0;
 
     LIST_FOR_EACH (conn, node, &rest->conns) {
-        n += conn->stream && !strcmp(conn->actor, actor);
+        n += conn->stream && !strcmp(conn->peer.actor, actor);
     }
     return n;
 }
@@ -334,7 +345,7 @@ start_stream(struct conn *conn)
     enum MHD_Result result = MHD_NO;
 
     if (rest->counts.streams >= MAX_STREAMS
-        || count_streams(rest, conn->actor) >= MAX_STREAMS_EACH) {
+        || count_streams(rest, conn->peer.actor) >= MAX_STREAMS_EACH) {
         return send_answer(conn, rest_answer_error(
             MHD_HTTP_SERVICE_UNAVAILABLE, "/v1/events: too many streams, %d "
             "and %d of one client are allowed", MAX_STREAMS,
@@ -347,10 +358,9 @@ start_stream(struct conn *conn)
     }
     rest->counts.streams++;
     rest->counts.answers[2]++;
-    conn->stream = event_client_create(
-        rest->events, MHD_lookup_connection_value(conn->mc, MHD_HEADER_KIND,
-                                                  "Last-Event-ID"),
-        conn_resume, conn);
+    conn->stream = event_client_create(rest->events,
+                                       get_header(conn->mc, "Last-Event-ID"),
+                                       conn_resume, conn);
     if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                                 "text/event-stream")
         && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
@@ -373,13 +383,19 @@ handle_end(struct conn *conn, const char *path, const char *method)
         conn->answer = (struct rest_answer) { .status = 0 };
         return send_answer(conn, answer);
     }
-    request = (struct rest_request) {
-        .ctl = conn->rest->ctl, .counts = &conn->rest->counts,
-        .method = method, .path = path, .actor = conn->actor,
-        .body = ds_cstr(&conn->body), .body_size = conn->body.length,
-        .query = get_query, .query_aux = conn->mc,
+    request = (struct rest_request){
+        .ctl = conn->rest->ctl,
+        .counts = &conn->rest->counts,
+        .peer = &conn->peer,
+        .policy = policy_file_get(conn->rest->ctl->policy),
+        .method = method,
+        .path = path,
+        .body = ds_cstr(&conn->body),
+        .body_size = conn->body.length,
+        .query = get_query,
+        .query_aux = conn->mc,
         .n_query = MHD_get_connection_values(conn->mc, MHD_GET_ARGUMENT_KIND,
-                                             NULL, NULL),
+                                             NULL, NULL)
     };
     if (dashboard_owns(path) && rest_is_read(method)) {
         conn->rest->counts.answers[2]++;
@@ -391,21 +407,38 @@ handle_end(struct conn *conn, const char *path, const char *method)
             : start_stream(conn));
 }
 
+/* Returns the certificate of this server, in PEM, or NULL. */
+static const char *
+own_certificate(const struct rest *rest)
+{
+    const struct listener *listener;
+
+    LIST_FOR_EACH (listener, node, &rest->listeners) {
+        if (listener->pem.certificate) {
+            return listener->pem.certificate;
+        }
+    }
+    return NULL;
+}
+
 static enum MHD_Result
 handle_head(struct conn *conn, const char *method)
 {
     struct rest_answer answer;
 
     ds_clear(&conn->body);
-    if (!conn->actor) {
-        conn->actor = rest_peer_name(conn->mc, &conn->rest->clients);
+    if (!conn->peer.actor) {
+        conn->peer = peer_identify(conn->mc);
     }
-    answer = rest_authorize(
-        conn->actor, method,
-        MHD_lookup_connection_value(conn->mc, MHD_HEADER_KIND,
-                                    MHD_HTTP_HEADER_ORIGIN),
-        get_content_length(conn->mc));
-    conn->rest->counts.refused += answer.status == MHD_HTTP_FORBIDDEN;
+    answer = rest_authorize(&(struct rest_head){
+        .peer = &conn->peer,
+        .method = method,
+        .host = get_header(conn->mc, MHD_HTTP_HEADER_HOST),
+        .certificate = own_certificate(conn->rest),
+        .site = get_header(conn->mc, "Sec-Fetch-Site"),
+        .dest = get_header(conn->mc, "Sec-Fetch-Dest"),
+        .origin = get_header(conn->mc, MHD_HTTP_HEADER_ORIGIN),
+        .content_length = get_content_length(conn->mc) });
     return answer.status ? send_answer(conn, answer) : MHD_YES;
 }
 
@@ -529,7 +562,7 @@ add_listener(struct rest *rest, const char *remote, const struct rest_tls *tls)
     listener = xzalloc(sizeof *listener);
     listener->remote = xstrdup(remote);
     listener->pem = pem;
-    fd = rest_listen_open(remote, MAX_CONNS, &listener->path);
+    fd = rest_listen_open(remote, MAX_CONNS, rest->users, &listener->path);
     if (fd >= 0) {
         listener->daemon = start_daemon(rest, fd, &pem);
     }
@@ -568,8 +601,8 @@ restart_listener(struct rest *rest, struct listener *listener,
 static void
 reload_listener(struct rest *rest, struct listener *listener)
 {
-    const struct rest_tls tls = { rest->key, rest->certificate, rest->ca_cert,
-                                  &rest->clients };
+    const struct rest_tls tls = { rest->key, rest->certificate,
+                                  rest->ca_cert };
     struct rest_pem pem;
     char *error = rest_pem_read(&tls, &pem);
 
@@ -628,7 +661,7 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     rest->key = nullable_xstrdup(options->tls.key);
     rest->certificate = nullable_xstrdup(options->tls.certificate);
     rest->ca_cert = nullable_xstrdup(options->tls.ca_cert);
-    svec_clone(&rest->clients, options->tls.clients);
+    rest->users = options->users;
     rest->writer = intent_writer_create(options->intent, ANSWERS_PROBE_MS);
     rest->events = event_stream_create(ctl);
     for (size_t i = 0; !error && i < remotes->n; i++) {
@@ -666,7 +699,6 @@ rest_destroy(struct rest *rest)
     free(rest->key);
     free(rest->certificate);
     free(rest->ca_cert);
-    svec_destroy(&rest->clients);
     free(rest);
 }
 

@@ -39,6 +39,7 @@ struct svec;
 struct rest_options {
     const struct svec *remotes; /* "unix:PATH", "pssl:PORT[:IP]", "none". */
     const char *intent;         /* Remote of the intent database. */
+    bool users;                 /* All users may connect to Unix sockets. */
     struct rest_tls tls;
 };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "controller/model/cluster.h"
+#include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
 #include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
@@ -97,10 +98,14 @@ static void
 ask(char *head, const char *body, size_t body_size)
 {
     char *path = strchr(head, ' ');
-    struct rest_request r = {
-        .ctl = get_controller(), .method = head, .actor = "somebody",
-        .body = body, .body_size = body_size, .query = get_query,
-    };
+    static char somebody[] = "somebody";
+    static const struct peer peer = { PEER_OPERATOR, somebody, 0 };
+    struct rest_request r = { .ctl = get_controller(),
+                              .method = head,
+                              .peer = &peer,
+                              .body = body,
+                              .body_size = body_size,
+                              .query = get_query };
     struct rest_answer answer;
     char *query;
 

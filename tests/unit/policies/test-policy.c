@@ -82,6 +82,8 @@ static const struct {
       "\"truncate\"" },
     { WITH("\"weights\": {\"users\": {\"ann\": 0}}"),
       "p.json: /weights/users/ann: 0 is not a number from 0.001 to 1000" },
+    { WITH("\"weights\": {\"limit\": 0.5, \"total\": 10}"),
+      "p.json: /weights/limit: 0.5 is not a number from 1 to 1000" },
     { WITH("\"weights\": {\"cojobs\": {\"-\": 1}}"),
       "p.json: /weights/cojobs/-: its name is not a name of 1 to 31 letters, "
       "digits, '.', '_' and '-' that begins with a letter or digit" },
@@ -300,13 +302,15 @@ multiplies_weights(void **state)
 {
     struct policy *policy = read_policy(
         WITH("\"weights\": {\"users\": {\"ann\": 2, \"bob\": 0.5},"
-             " \"cojobs\": {\"asha\": 3, \"ann\": 7}}, \"aging_s\": 60"));
+             " \"cojobs\": {\"asha\": 3, \"ann\": 7}, \"limit\": 2},"
+             " \"aging_s\": 60"));
 
     assert_true(policy_weight(policy, "ann", "asha") == 6);
     assert_true(policy_weight(policy, "bob", "pbt") == 0.5);
     assert_true(policy_weight(policy, "eve", "pbt") == 1);
     assert_true(policy_weight(policy, NULL, "asha") == 3);
     assert_true(policy_weight(policy, NULL, "ann") == 7);
+    assert_true(policy->weight_limit == 2 && policy->weight_total == 10);
     assert_true(policy->aging_s == 60);
     policy_destroy(policy);
 }

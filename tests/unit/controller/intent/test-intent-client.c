@@ -167,6 +167,70 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
     free(user);
 }
 
+/* Writes 'edit' as user 'owner' with number 'uid', 0 for none; expects an
+ * error that says 'error', or none if that is null. */
+static void
+as_user(struct intent_client *ic, const struct intent_edit *edit,
+        const char *owner, unsigned int uid, const char *error)
+{
+    struct intent_edit own = *edit;
+    enum intent_result result;
+    char *got;
+
+    own.owner = owner;
+    own.uid = uid;
+    own.as_user = true;
+    own.total = 2.5;
+    got = intent_client_write(ic, &own, &result);
+    assert_int_equal(result, error ? INTENT_FORBIDDEN : INTENT_WRITTEN);
+    if (error) {
+        assert_says(got, error);
+    } else {
+        assert_null(got);
+    }
+}
+
+static void
+a_user_changes_own_cojobs_up_to_a_sum_of_weights(void **state)
+{
+    static const struct intent_edit *const edits[] = {
+        &cojob_begin, &job_begin, &stage_begin,
+        &stage_end,   &job_end,   &cojob_end,
+    };
+    struct test_server *f = *state;
+    struct intent_edit other = cojob_begin, operators = cojob_begin;
+    struct intent_client *ic;
+
+    if (!f->file) {
+        skip();
+    }
+    test_server_start(f);
+    ic = intent_client_create(f->remote, 5000);
+    as_user(ic, &cojob_begin, "ann", 1000, NULL);
+    assert_true(is_owner(f, "ann", 1000));
+    for (size_t i = 0; i < ARRAY_SIZE(edits); i++) {
+        as_user(ic, edits[i], "mallory", 1001, "belongs to user 1000");
+        as_user(ic, edits[i], "ann", 0, "belongs to user 1000");
+    }
+
+    other.cojob = "second";
+    other.weight = 1.75;
+    as_user(ic, &other, "ann", 1000,
+            "weight 1.75 makes 2.75 of all running cojobs of ann; expected "
+            "at most 2.5, the policy's /weights/total");
+    as_user(ic, &other, "mallory", 1001, NULL);
+    as_user(ic, &cojob_begin, "ann", 1000, NULL);
+    as_user(ic, &cojob_end, "ann", 1000, NULL);
+    other.cojob = "third";
+    as_user(ic, &other, "ann", 1000, NULL);
+
+    operators.owner = "root";
+    assert_null(intent_client_write(ic, &operators, NULL));
+    as_user(ic, &cojob_end, "ann", 1000, "belongs to root; expected this");
+    as_user(ic, &cojob_end, "root", 0, NULL);
+    intent_client_destroy(ic);
+}
+
 static void
 a_client_without_database_gives_up_in_time(void **state)
 {
@@ -246,6 +310,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_kind_of_edit_is_written_or_refused),
         TEST(a_cojob_belongs_to_the_user_that_began_it),
+        TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights),
         TEST(a_client_without_database_gives_up_in_time),
         TEST(announcements_of_an_outage_are_written_later_in_order),
         TEST(an_announcement_is_written_without_another_one),

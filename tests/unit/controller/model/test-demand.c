@@ -9,6 +9,7 @@
 #include "controller/model/demand.h"
 #include "controller/model/iteration-traffic.h"
 #include "controller/model/telemetry-report.h"
+#include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
 #include "controller/northbound/views/control.h"
 #include "order/order.h"
@@ -629,11 +630,12 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
     char *body = xasprintf("{\"iteration\": %lld, \"metric\": \"accuracy\", "
                            "\"value\": %g}", (long long) iteration, value);
     struct controller ctl = { .cluster = f->c };
-    struct rest_request r = {
-        .ctl = &ctl, .method = "POST",
-        .path = "/v1/cojobs/asha/jobs/t0/progress",
-        .body = body, .body_size = strlen(body),
-    };
+    struct rest_request r = { .ctl = &ctl,
+                              .method = "POST",
+                              .peer = &(struct peer){ .role = PEER_OPERATOR },
+                              .path = "/v1/cojobs/asha/jobs/t0/progress",
+                              .body = body,
+                              .body_size = strlen(body) };
     struct rest_answer answer;
 
     msec_ahead += ms;

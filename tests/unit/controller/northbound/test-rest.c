@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-body.h"
 #include "controller/northbound/rest/rest-listen.h"
 #include "controller/northbound/rest/rest-routes.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "svec.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
@@ -190,42 +190,6 @@ assert_error(struct rest_answer answer, unsigned int status, const char *start)
     rest_answer_uninit(&answer);
 }
 
-static void
-clients_need_a_name_and_changes_no_origin(void **state)
-{
-    static const struct {
-        const char *actor, *method, *origin;
-        unsigned long long length;
-        unsigned int status;
-        const char *error;
-    } cases[] = {
-        { "eva", "GET", NULL, 0, 0, NULL },
-        { "eva", "PUT", NULL, REST_MAX_BODY, 0, NULL },
-        { "eva", "GET", "https://elsewhere", 0, 0, NULL },
-        { "eva", "HEAD", "https://elsewhere", 0, 0, NULL },
-        { NULL, "GET", NULL, 0, 403, "/: the client is not authorized, " },
-        { NULL, "PUT", "null", 1 << 20, 403, "/: the client is not " },
-        { "eva", "PUT", "https://elsewhere", 0, 403, "/: the request has an "
-          "Origin, none is allowed in a change" },
-        { "eva", "DELETE", "null", 0, 403, "/: the request has an Origin, " },
-        { "eva", "POST", "", 0, 403, "/: the request has an Origin, " },
-        { "eva", "PUT", NULL, REST_MAX_BODY + 1, 413, "/: the request's body "
-          "is too large, 65536 bytes are allowed" },
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct rest_answer answer
-            = rest_authorize(cases[i].actor, cases[i].method,
-                             cases[i].origin, cases[i].length);
-
-        if (cases[i].error) {
-            assert_error(answer, cases[i].status, cases[i].error);
-        } else {
-            assert_int_equal(answer.status, 0);
-        }
-    }
-}
-
 /* The query "outcome=VALUE" if 'aux' is VALUE. */
 static const char *
 get_outcome(const void *aux, const char *name)
@@ -239,11 +203,17 @@ static struct rest_request
 make_request(const char *method, const char *path, const char *body,
              const char *outcome)
 {
-    return (struct rest_request) {
-        .method = method, .path = path, .actor = "eva", .body = body,
-        .body_size = strlen(body), .query = get_outcome, .query_aux = outcome,
-        .n_query = outcome != NULL,
-    };
+    static char name[] = "eva";
+    static const struct peer eva = { PEER_OPERATOR, name, 0 };
+
+    return (struct rest_request){ .method = method,
+                                  .path = path,
+                                  .peer = &eva,
+                                  .body = body,
+                                  .body_size = strlen(body),
+                                  .query = get_outcome,
+                                  .query_aux = outcome,
+                                  .n_query = outcome != NULL };
 }
 
 static void
@@ -348,7 +318,7 @@ the_index_lists_views_and_routes(void **state)
 }
 
 static void
-tls_needs_files_and_names_of_clients(void **state)
+tls_needs_files(void **state)
 {
     static const struct {
         const char *remote, *error;     /* NULL: allowed with TLS. */
@@ -359,13 +329,10 @@ tls_needs_files_and_names_of_clients(void **state)
         { "unix:", "--rest: \"unix:\" is no address to listen on, ", NULL },
         { "tcp:1", "--rest: \"tcp:1\" is no address to listen on, ", NULL },
     };
-    struct svec names = SVEC_EMPTY_INITIALIZER;
-    struct rest_tls none = { .clients = &names };
-    struct rest_tls tls = { "key", "certificate", "ca", &names };
+    struct rest_tls none = { .key = NULL };
+    struct rest_tls tls = { "key", "certificate", "ca" };
     char *error;
 
-    assert_says(rest_listen_check("pssl:1", &tls), "--rest-client ");
-    svec_add(&names, "eva");
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         for (int with_tls = 0; with_tls < 2; with_tls++) {
             const char *start = (!with_tls && cases[i].error_without_tls
@@ -383,7 +350,6 @@ tls_needs_files_and_names_of_clients(void **state)
             free(error);
         }
     }
-    svec_destroy(&names);
 }
 
 int
@@ -398,11 +364,10 @@ main(void)
         cmocka_unit_test(errors_name_the_member),
         cmocka_unit_test(null_bytes_are_refused),
         cmocka_unit_test(progress_needs_metric_and_value),
-        cmocka_unit_test(clients_need_a_name_and_changes_no_origin),
         cmocka_unit_test(requests_without_a_route_are_refused),
         cmocka_unit_test(changes_are_prepared_for_the_database),
         cmocka_unit_test(the_index_lists_views_and_routes),
-        cmocka_unit_test(tls_needs_files_and_names_of_clients),
+        cmocka_unit_test(tls_needs_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

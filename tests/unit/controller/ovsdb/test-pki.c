@@ -66,8 +66,9 @@ set_up(void **state)
         return -1;
     }
     assert_no_error(pki_init(dir));
-    assert_no_error(pki_issue(dir, PKI_CONTROLLER, "c1", 90));
-    assert_no_error(pki_issue(dir, PKI_AGENT, "h0", 90));
+    assert_no_error(pki_issue(dir, PKI_CONTROLLER, "c1", NULL, 90));
+    assert_no_error(pki_issue(dir, PKI_AGENT, "h0", NULL, 90));
+    assert_no_error(pki_issue(dir, PKI_CLIENT, "eva", "read", 90));
     return 0;
 }
 
@@ -100,6 +101,32 @@ relays_accept_agents_only(void **state)
     assert_true(accepts(ca, "agents/h0/identity.pem", "sslclient", now));
     assert_false(accepts(ca, "controllers/c1/identity.pem", "sslclient",
                          now));
+}
+
+/* A client reaches no other server, and no other certificate is a client's:
+ * ca.pem is the authority of telemetry. */
+static void
+http_servers_accept_clients_only(void **state)
+{
+    static const char *const others[] = {
+        "controllers-ca.pem",
+        "agents-ca.pem",
+        "ca.pem",
+    };
+    const char *ca = "controllers/c1/clients-ca.pem";
+    time_t now = time(NULL);
+
+    assert_true(accepts(ca, "clients/eva/identity.pem", "sslclient", now));
+    assert_false(accepts(ca, "agents/h0/identity.pem", "sslclient", now));
+    assert_false(accepts(ca, "controllers/c1/identity.pem", "sslclient", now));
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        char *other = xasprintf("controllers/c1/%s", others[i]);
+
+        assert_false(
+            accepts(other, "clients/eva/identity.pem", "sslclient", now));
+        free(other);
+    }
+    assert_false(accepts(ca, "clients/eva/identity.pem", "sslserver", now));
 }
 
 static void
@@ -143,8 +170,9 @@ static void
 keys_are_private(void **state)
 {
     static const char *const files[] = {
-        "controllers-ca.pem", "agents-ca.pem", "agents/h0/identity.pem",
-        "controllers/c1/identity.pem",
+        "controllers-ca.pem",       "agents-ca.pem",
+        "clients-ca.pem",           "agents/h0/identity.pem",
+        "clients/eva/identity.pem", "controllers/c1/identity.pem",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -166,7 +194,7 @@ issuing_again_replaces_the_certificate(void **state)
     size_t n;
 
     assert_no_error(pki_init(dir));
-    assert_no_error(pki_issue(dir, PKI_AGENT, "h0", 2));
+    assert_no_error(pki_issue(dir, PKI_AGENT, "h0", NULL, 2));
     new = read_cert("agents/h0/identity.pem");
     assert_int_not_equal(X509_cmp(old, new), 0);
     assert_true(accepts("controllers/c1/agents-ca.pem",
@@ -175,9 +203,11 @@ issuing_again_replaces_the_certificate(void **state)
     X509_free(new);
 
     assert_no_error(pki_list(dir, &entries, &n));
-    assert_int_equal(n, 2);
+    assert_int_equal(n, 3);
     assert_int_equal(entries[1].role, PKI_AGENT);
     assert_string_equal(entries[1].name, "h0");
+    assert_string_equal(entries[1].client_role, "");
+    assert_string_equal(entries[2].client_role, "read");
     assert_true(entries[1].expires < time(NULL) + 3 * 86400);
     pki_list_free(entries, n);
 }
@@ -188,9 +218,10 @@ names_are_checked(void **state)
     static const char *const bad[] = { "", "..", "a/b", "a b", "ü" };
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_says(pki_issue(dir, PKI_AGENT, bad[i], 1), "is not a name");
+        assert_says(pki_issue(dir, PKI_AGENT, bad[i], NULL, 1),
+                    "is not a name");
     }
-    assert_says(pki_issue("/nonexistent", PKI_AGENT, "h0", 1),
+    assert_says(pki_issue("/nonexistent", PKI_AGENT, "h0", NULL, 1),
                 "controllers-ca.pem: ");
 }
 
@@ -200,6 +231,7 @@ main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(databases_accept_controllers_only),
         cmocka_unit_test(relays_accept_agents_only),
+        cmocka_unit_test(http_servers_accept_clients_only),
         cmocka_unit_test(an_agent_cannot_be_a_server),
         cmocka_unit_test(certificates_expire),
         cmocka_unit_test(the_common_name_is_the_host),

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PEER_H
+#define PEER_H 1
+
+/* Who sends an HTTP request, and what the sender may do.
+ *
+ *    read      sees everything that the server shows
+ *    user      also announces and changes searches of its own, within the
+ *              limits of the policy
+ *    operator  also changes any search, for any user, with any weight
+ *
+ * The kernel tells the user at the other end of a Unix socket: root and the
+ * user of this program are operators, others are users who act for their own
+ * number only.  Over TLS the certificate has the role: the organizational unit
+ * (OU) of its subject, which "stagecoach pki issue client" writes.  The
+ * server's authority signs certificates of clients only, so hosts have no
+ * role.  The table of routes (rest-routes.c) has the role that each request
+ * needs.
+ *
+ *    struct peer peer = peer_identify(mc);
+ *
+ *    if (peer.role >= PEER_USER) {
+ *        error = peer_limit(&peer, policy, &edit);
+ *        ...write 'edit' unless there is an error...
+ *    }
+ *    peer_uninit(&peer);
+ *
+ * Main thread only. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct MHD_Connection;
+struct intent_edit;
+struct policy;
+
+/* Each role may do what those before it may. */
+enum peer_role {
+    PEER_NONE,
+    PEER_READ,
+    PEER_USER,
+    PEER_OPERATOR,
+    N_PEER_ROLES
+};
+
+extern const char *const peer_role_names[N_PEER_ROLES];
+
+/* Names of the roles of certificates, as in --help. */
+#define PEER_ROLES "read|user|operator"
+
+struct peer {
+    enum peer_role role; /* PEER_NONE: no request is allowed. */
+    char *actor;         /* Name of the user, or common name of the
+                          * certificate; NULL with PEER_NONE. */
+    uint32_t uid;        /* User of a Unix socket; 0: root, or a
+                          * certificate, which has no number. */
+};
+
+struct peer peer_identify(struct MHD_Connection *);
+void peer_uninit(struct peer *);
+
+/* What peer_identify() returns for user 'uid' of a Unix socket, and for the
+ * subject of a valid certificate.  'unit' is null without one. */
+struct peer peer_of_user(uid_t uid);
+struct peer peer_of_subject(const char *name, const char *unit);
+
+/* Sets what 'peer' may change by 'edit', whose 'owner' is its actor.  Returns
+ * NULL, or a message that the caller frees if 'edit' exceeds it. */
+char *peer_limit(const struct peer *, const struct policy *,
+                 struct intent_edit *);
+
+/* Returns true if 'peer' may change a search of 'owner', whose number is
+ * 'uid', 0 without one.  'owner' is null if it is unknown. */
+bool peer_may_change(const struct peer *, const char *owner, uint32_t uid);
+
+#endif /* controller/northbound/rest/peer.h */

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What hostile clients of the HTTP server try, each refused.  Searches of
+ * others are refused by the database's writer: test-intent-client.c. */
+
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "controller/model/cluster.h"
+#include "controller/northbound/rest/peer.h"
+#include "controller/northbound/rest/rest-listen.h"
+#include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/views/control.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "policies/policy.h"
+#include "tests/unit/unit-test.h"
+#include "util.h"
+
+#define COJOB "/v1/cojobs/asha"
+
+static char eva[] = "eva";
+static const struct policy policy = { .weight_limit = 1, .weight_total = 4 };
+
+static const char *
+no_query(const void *aux OVS_UNUSED, const char *name OVS_UNUSED)
+{
+    return NULL;
+}
+
+/* Answers 'r' by a client 'eva' of 'role' with user 'uid'. */
+static struct rest_answer
+ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
+    const char *body, struct rest_request *r)
+{
+    static struct controller ctl;
+    struct peer peer = { role, eva, uid };
+    struct rest_answer answer;
+
+    *r = (struct rest_request){ .ctl = &ctl,
+                                .peer = &peer,
+                                .policy = &policy,
+                                .method = method,
+                                .path = path,
+                                .body = body,
+                                .body_size = strlen(body),
+                                .query = no_query };
+    ctl.cluster = cluster_create();
+    cluster_intent_begin(ctl.cluster);
+    cojob_put_job(ctl.cluster, cluster_put_cojob(ctl.cluster, "asha", 1, true),
+                  "t0", true, 1, 1000);
+    cluster_intent_end(ctl.cluster);
+    cojob_set_owner(shash_find_data(&ctl.cluster->cojobs, "asha"), "ann");
+    answer = rest_route(r);
+    cluster_destroy(ctl.cluster);
+    r->peer = NULL;
+    return answer;
+}
+
+static void
+assert_forbidden(struct rest_answer answer, const char *error)
+{
+    assert_int_equal(answer.status, 403);
+    assert_string_equal(
+        json_string(shash_find_data(json_object(answer.json), "error")),
+        error);
+    rest_answer_uninit(&answer);
+}
+
+static void
+who_only_reads_changes_nothing(void **state)
+{
+    static const struct {
+        const char *method, *path;
+    } changes[] = {
+        { "PUT", COJOB },
+        { "DELETE", COJOB },
+        { "PUT", COJOB "/jobs/t0" },
+        { "DELETE", COJOB "/jobs/t0" },
+        { "POST", COJOB "/jobs/t0/progress" },
+        { "PUT", COJOB "/stages/0" },
+        { "DELETE", COJOB "/stages/0" },
+    };
+    struct rest_answer answer;
+    struct rest_request r;
+
+    for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+        char *error = xasprintf("%s: %s by a client of role read; expected "
+                                "role user",
+                                changes[i].path, changes[i].method);
+
+        assert_forbidden(
+            ask(PEER_READ, 0, changes[i].method, changes[i].path, "", &r),
+            error);
+        free(error);
+    }
+    answer = ask(PEER_READ, 0, "GET", COJOB, "", &r);
+    assert_int_equal(answer.status, 200);
+    rest_answer_uninit(&answer);
+}
+
+static void
+a_user_chooses_no_number_and_no_large_weight(void **state)
+{
+    struct rest_request r;
+
+    assert_forbidden(ask(PEER_USER, 1000, "PUT", COJOB, "{\"uid\": 1001}", &r),
+                     "/uid: 1001 from a client of role user; expected a body "
+                     "without it, or role operator");
+    assert_forbidden(
+        ask(PEER_USER, 1000, "PUT", COJOB, "{\"weight\": 1.5}", &r),
+        "/weight: 1.5 from a client of role user; expected at "
+        "most 1, the policy's /weights/limit");
+
+    assert_int_equal(
+        ask(PEER_USER, 1000, "PUT", COJOB, "{\"weight\": 1}", &r).status, 0);
+    assert_true(r.edit.as_user);
+    assert_string_equal(r.edit.owner, "eva");
+    assert_int_equal(r.edit.uid, 1000);
+    assert_float_equal(r.edit.total, 4, 0);
+    intent_edit_uninit(&r.edit);
+
+    assert_int_equal(
+        ask(PEER_USER, 1000, "DELETE", COJOB "/jobs/t0", "", &r).status, 0);
+    assert_true(r.edit.as_user && r.edit.uid == 1000);
+    intent_edit_uninit(&r.edit);
+}
+
+static void
+progress_of_a_job_is_its_owners(void **state)
+{
+    struct peer ann = { PEER_USER, eva, 1000 };
+    struct rest_request r;
+
+    assert_forbidden(ask(PEER_USER, 1000, "POST", COJOB "/jobs/t0/progress",
+                         "{\"iteration\": 7}", &r),
+                     COJOB "/jobs/t0/progress: the job is not of eva; "
+                           "expected its owner or an operator");
+    assert_true(peer_may_change(&ann, "other", 1000));
+    assert_false(peer_may_change(&ann, "eva", 1001));
+    assert_true(peer_may_change(&ann, "eva", 0));
+    assert_false(peer_may_change(&ann, NULL, 0));
+}
+
+static void
+the_kernel_and_the_certificate_tell_the_role(void **state)
+{
+    static const struct {
+        const char *unit;
+        enum peer_role role;
+    } subjects[] = {
+        { "read", PEER_READ },
+        { "user", PEER_USER },
+        { "operator", PEER_OPERATOR },
+        { NULL, PEER_NONE }, /* A certificate of a host. */
+        { "", PEER_NONE },
+        { "none", PEER_NONE },
+        { "root", PEER_NONE },
+    };
+    static const struct {
+        uid_t uid;
+        enum peer_role role;
+    } users[] = {
+        { 0, PEER_OPERATOR },
+        { 4242, PEER_USER },
+        { 65534, PEER_NONE },
+    };
+    struct peer peer;
+
+    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++) {
+        peer = peer_of_subject("eva", subjects[i].unit);
+        assert_int_equal(peer.role, subjects[i].role);
+        assert_int_equal(peer.uid, 0);
+        assert_int_equal(!peer.actor, !peer.role);
+        peer_uninit(&peer);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+        peer = peer_of_user(users[i].uid);
+        assert_int_equal(peer.role, users[i].role);
+        assert_int_equal(!peer.actor, !peer.role);
+        peer_uninit(&peer);
+    }
+    peer = peer_of_user(geteuid());
+    assert_int_equal(peer.role, PEER_OPERATOR);
+    peer_uninit(&peer);
+}
+
+/* A page whose name has become an address of this server, which is what DNS
+ * rebinding does, has a Host of its own; other pages and scripts say so. */
+static void
+pages_of_other_sites_are_refused(void **state)
+{
+    static const struct {
+        enum peer_role role;
+        const char *method, *host, *site, *dest, *origin;
+        unsigned long long length;
+        unsigned int status;
+    } cases[] = {
+        { PEER_READ, "GET", NULL, NULL, NULL, NULL, 0, 0 },
+        { PEER_READ, "GET", "localhost", NULL, NULL, NULL, 0, 0 },
+        { PEER_READ, "GET", "localhost:8080", "none", NULL, NULL, 0, 0 },
+        { PEER_READ, "GET", "127.0.0.1:8080", "same-origin", NULL, NULL, 0,
+          0 },
+        { PEER_READ, "GET", "[::1]:8080", NULL, NULL, NULL, 0, 0 },
+        { PEER_READ, "GET", "localhost", NULL, NULL, "http://localhost", 0,
+          0 },
+        { PEER_USER, "PUT", NULL, NULL, NULL, NULL, REST_MAX_BODY, 0 },
+        { PEER_NONE, "GET", "localhost", NULL, NULL, NULL, 0, 403 },
+        { PEER_READ, "GET", "rebound.example:8080", NULL, NULL, NULL, 0, 403 },
+        { PEER_READ, "HEAD", "localhost.example", NULL, NULL, NULL, 0, 403 },
+        { PEER_READ, "GET", "127.0.0.1.example", NULL, NULL, NULL, 0, 403 },
+        { PEER_READ, "GET", "[example]", NULL, NULL, NULL, 0, 403 },
+        { PEER_READ, "GET", "", NULL, NULL, NULL, 0, 403 },
+        { PEER_READ, "GET", "[", NULL, NULL, NULL, 0, 403 },
+        { PEER_READ, "GET", "localhost", "cross-site", NULL, NULL, 0, 403 },
+        { PEER_READ, "GET", "localhost", "cross-site", "iframe", NULL, 0,
+          403 },
+        { PEER_READ, "GET", "localhost", "cross-site", "document", NULL, 0,
+          0 },
+        { PEER_OPERATOR, "PUT", "localhost", NULL, NULL, "null", 0, 403 },
+        { PEER_OPERATOR, "POST", "localhost", NULL, NULL, "", 0, 403 },
+        { PEER_OPERATOR, "PUT", NULL, NULL, NULL, NULL, REST_MAX_BODY + 1,
+          413 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct peer peer = { .role = cases[i].role };
+        struct rest_answer answer = rest_authorize(
+            &(struct rest_head){ .peer = &peer,
+                                 .method = cases[i].method,
+                                 .host = cases[i].host,
+                                 .site = cases[i].site,
+                                 .dest = cases[i].dest,
+                                 .origin = cases[i].origin,
+                                 .content_length = cases[i].length });
+
+        if (answer.status != cases[i].status) {
+            fail_msg("case %" PRIuSIZE ": %u", i, answer.status);
+        }
+        rest_answer_uninit(&answer);
+    }
+    assert_false(rest_listen_has_name("c1", "no certificate"));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_only_reads_changes_nothing),
+        cmocka_unit_test(a_user_chooses_no_number_and_no_large_weight),
+        cmocka_unit_test(progress_of_a_job_is_its_owners),
+        cmocka_unit_test(the_kernel_and_the_certificate_tell_the_role),
+        cmocka_unit_test(pages_of_other_sites_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("rest-roles", tests, NULL, NULL);
+}
