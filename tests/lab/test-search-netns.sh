@@ -95,7 +95,9 @@ assert {e["job"]: e["outcome"] for e in of("job-end")} == {
 assert all(d["cojob"] == cojob for d in datagrams)
 last = [d for d in datagrams if d["job"] == best and "iteration" in d][-1]
 assert (last["iteration"], last["stage"]) == (40, 1), last
-assert abs(last["value"] - losses[-1]) < 1e-4, (last, losses[-1])
+right = [e["accuracy"] for e in of("progress") if e["job"] == best]
+assert last["metric"] == "accuracy" and abs(last["value"] - right[-1]) < 1e-4, (
+    last, right[-1])
 # Pushes of h0 cross: of rank 0 in t0, of half of the model in t1.
 model = (32 * 64 + 64 + 64 * 64 + 64 + 64 * 5 + 5) * 4
 assert crossed > 10 * model * 1.5, (crossed, model)
