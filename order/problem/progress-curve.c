@@ -16,6 +16,9 @@
 #define N_EXPONENTS 10
 #define N_NARROWINGS 16
 
+/* Most of the way to its bound that a metric is expected to go still. */
+#define MOST_OF_WAY (2. / 3)
+
 /* A sample is late after this multiple of the usual distance. */
 #define LATE 10
 
@@ -182,16 +185,26 @@ rise(double span, double exponent, double k, double m)
            * -expm1(-exponent * log1p(m / (k + 1)));
 }
 
-/* Returns the metric above the floor at which the early phase of a curve
- * ends. */
+/* Returns the metric above the floor at which the early phase of a curve ends,
+ * which is 'most' at last. */
 static double
 early_end_value(const struct progress_options *options, double limit,
-                double span, double exponent)
+                double span, double exponent, double most)
 {
     double last = options->end > 0
         ? limit - span * pow(options->end + 1, -exponent) : limit;
 
-    return options->theta * last;
+    return options->theta * fmin(last, most);
+}
+
+/* Returns the most that the metric above the floor can be at last. */
+static double
+most_at_last(const struct progress_curve *curve)
+{
+    double best = curve->samples[curve->n - 1].value;
+    double bound = best > 1 ? INFINITY : best > 0 ? 1 : 0;
+
+    return best + MOST_OF_WAY * (bound - best) - curve->floor;
 }
 
 /* Scores by the prior. */
@@ -200,7 +213,7 @@ score_prior(const struct progress_options *options, double k, double m,
             double *gain, bool *early)
 {
     *gain = rise(1, 1, k, m) / rise(1, 1, 0, 1);
-    *early = k / (k + 1) < early_end_value(options, 1, 1, 1);
+    *early = k / (k + 1) < early_end_value(options, 1, 1, 1, 1);
 }
 
 /* Scores by the fitted curve. */
@@ -213,9 +226,9 @@ score_fit(struct progress_curve *curve, const struct progress_options *options,
     refit(curve);
     *gain = last->step > 0
             ? rise(curve->span, curve->exponent, k, m) / last->step : 0;
-    *early = last->value - curve->floor
-             < early_end_value(options, curve->limit - curve->floor,
-                               curve->span, curve->exponent);
+    *early = last->value - curve->floor < early_end_value(
+                 options, curve->limit - curve->floor, curve->span,
+                 curve->exponent, most_at_last(curve));
 }
 
 /* Returns the seconds by which the next sample is late at 'now', or 0. */
@@ -283,6 +296,7 @@ iterations_to_samples(const struct progress_curve *curve,
     }
     last = &first[curve->n - 1];
     gap = curve->n > 1 ? (last->k - first->k) / (curve->n - 1) : last->k;
+    gap = fmax(gap, k - last->k);
     return fmax(missing * fmax(gap, 1) - fmax(k - last->k, 0), 1);
 }
 
@@ -291,7 +305,7 @@ progress_curve_to_theta(struct progress_curve *curve,
                         const struct progress_options *options, double k)
 {
     double missing = iterations_to_samples(curve, options, k);
-    double limit = 1, span = 1, exponent = 1;
+    double limit = 1, span = 1, exponent = 1, most = 1;
     double distance;
 
     if (curve->n >= PROGRESS_MIN_FIT) {
@@ -299,11 +313,12 @@ progress_curve_to_theta(struct progress_curve *curve,
         limit = curve->limit - curve->floor;
         span = curve->span;
         exponent = curve->exponent;
+        most = most_at_last(curve);
     }
     if (limit <= 0) {
         return missing;
     }
-    distance = limit - early_end_value(options, limit, span, exponent);
+    distance = limit - early_end_value(options, limit, span, exponent, most);
     distance = fmax(distance, DBL_EPSILON * limit);
     return fmax(pow(span / distance, 1 / exponent) - 1 - fmax(k, 0), missing);
 }

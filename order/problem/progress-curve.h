@@ -30,7 +30,11 @@
  *
  * The last metric of a job is the value of the curve at 'end', or the limit if
  * 'end' is unknown.  The limit of a curve that still rises is hardly known: a
- * fit of the first ten accuracies often has one above 1.
+ * fit of the first ten accuracies often has one above 1.  So the last metric
+ * is at most two thirds of the way from the best one to its bound: 1 if that
+ * is from 0 to 1, 0 if it is negative.  Trials of two classes are at 0.9 of
+ * their last accuracy after 6 to 10 iterations; by the fit alone they are
+ * early until the 12th to the 23rd.
  *
  * A larger metric must be better: negate a loss.  A metric below zero counts
  * from its first sample, so that 'theta' has the same meaning for a loss as

@@ -181,12 +181,12 @@ gain_is_for_a_period(void **state)
 static void
 is_early_below_theta_of_the_limit(void **state)
 {
-    /* 1 - 1 / (k + 1): 0.95 is reached with k = 19, 0.9 with k = 9. */
+    /* 2 - 2 / (k + 1): 0.95 of 2 is reached with k = 19, 0.9 with k = 9. */
     for (int n = 6; n < 40; n++) {
         struct progress_curve curve;
 
         progress_curve_init(&curve, 0);
-        add_samples(&curve, 1, 1, 1, n, 1, 0);
+        add_samples(&curve, 2, 2, 1, n, 1, 0);
         assert_int_equal(is_early(&curve, 0.949, n, n), n < 20);
         assert_int_equal(is_early(&curve, 0.899, n, n), n < 10);
     }
@@ -202,6 +202,27 @@ a_loss_counts_from_where_it_began(void **state)
         progress_curve_init(&curve, 0);
         add_samples(&curve, -1, 2, 1, n, 1, 0);
         assert_int_equal(is_early(&curve, 0.899, n, n), n < 10);
+    }
+}
+
+/* The begin of a trial of two classes, whose power law would be above 1, and
+ * the same in what its accuracy lacks of 1. */
+static void
+a_share_is_expected_to_stay_below_one(void **state)
+{
+    static const double values[] = { 0.51, 0.5, 0.66, 0.88 };
+
+    for (int loss = 0; loss < 2; loss++) {
+        struct progress_curve curve;
+
+        progress_curve_init(&curve, 0);
+        for (int i = 0; i < 3; i++) {
+            progress_curve_add(&curve, 2 * i, values[i] - loss, i);
+        }
+        progress_curve_add(&curve, 5, 0.7 - loss, 3);
+        assert_true(is_early(&curve, 0.9, 5, 3));
+        progress_curve_add(&curve, 6, (loss ? 0.93 : 0.88) - loss, 4);
+        assert_false(is_early(&curve, 0.9, 6, 4));
     }
 }
 
@@ -467,6 +488,7 @@ main(void)
         cmocka_unit_test(gain_is_for_a_period),
         cmocka_unit_test(is_early_below_theta_of_the_limit),
         cmocka_unit_test(a_loss_counts_from_where_it_began),
+        cmocka_unit_test(a_share_is_expected_to_stay_below_one),
         cmocka_unit_test(few_samples_are_early),
         cmocka_unit_test(a_silent_job_is_not_preferred_for_long),
         cmocka_unit_test(too_few_samples_to_fit_have_the_prior),
