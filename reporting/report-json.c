@@ -63,6 +63,7 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "makespan_s", p->makespan_s);
     add_number(o, "accuracy", p->accuracy);
     add_number(o, "iteration_s", p->iteration_s);
+    add_number(o, "early_s", p->early_s);
     add_number(o, "ratio", p->ratio);
     searches = cJSON_AddObjectToObject(o, "searches_vs_baseline");
     for (int i = 0; i < REPORT_N_SEARCH_RATIOS; i++) {

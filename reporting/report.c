@@ -107,6 +107,7 @@ report_add_policy(struct report *r, const char *name)
     p->retransmitted_share = p->queue_p99_bytes = NAN;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
     p->accuracy = p->iteration_s = p->exchange_s = p->ratio = NAN;
+    p->early_s = NAN;
     report_compare_searches(NULL, 0, NULL, 0, p->searches_vs_baseline);
     r->policies = reallocate(r->policies, r->n_policies + 1,
                              sizeof *r->policies);
@@ -456,15 +457,35 @@ summarize_searches(struct report_policy *p)
     }
 }
 
+/* Returns the seconds from the begin of the search of 'j' until it reported
+ * 0.9 of its last accuracy, NAN if it did not. */
+static double
+early_time(const struct report_policy *p, const struct report_job *j)
+{
+    const struct report_search *s = find_search(p, j->cojob);
+
+    for (size_t i = 0; s && i < j->n_points; i++) {
+        if (j->points[i].accuracy >= 0.9 * j->accuracy) {
+            return j->points[i].time - s->start;
+        }
+    }
+    return NAN;
+}
+
 static void
 summarize_jobs(struct report_policy *p)
 {
-    double sum = 0, exchange_s = NAN;
-    size_t n = 0;
+    double sum = 0, early = 0, exchange_s = NAN;
+    size_t n = 0, n_early = 0;
 
     for (size_t i = 0; i < p->n_jobs; i++) {
         const struct report_job *j = &p->jobs[i];
+        double time = early_time(p, j);
 
+        if (!isnan(time)) {
+            early += time;
+            n_early++;
+        }
         if (!isnan(j->exchange_s)) {
             exchange_s = fmax(exchange_s, 0) + j->exchange_s;
         }
@@ -474,6 +495,7 @@ summarize_jobs(struct report_policy *p)
         }
     }
     p->iteration_s = n ? sum / n : NAN;
+    p->early_s = n_early ? early / n_early : NAN;
     p->exchange_s = exchange_s;
 }
 

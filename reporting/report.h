@@ -177,6 +177,9 @@ struct report_policy {
     double iteration_s;         /* Mean over jobs of the time of an
                                  * iteration. */
     double exchange_s;          /* Sum over the jobs that reported it. */
+    double early_s;             /* Mean over jobs of the seconds from the begin
+                                 * of the search until they reported 0.9 of
+                                 * their last accuracy. */
     double ratio;               /* mean_sct_s divided by that of the
                                  * baseline. */
     double searches_vs_baseline[REPORT_N_SEARCH_RATIOS];

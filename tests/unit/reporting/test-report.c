@@ -505,6 +505,25 @@ iteration_time_excludes_waiting_between_rungs(void **state)
     report_destroy(r);
 }
 
+/* 0.9 of 0.6 is 0.54.  The third job reports no accuracy. */
+static void
+early_phases_end_at_a_share_of_the_last_accuracy(void **state)
+{
+    struct report *r = report_create("x", "lab");
+    struct report_policy *p = report_add_policy(r, "fair");
+
+    report_search_begin(p, "a", 2);
+    report_progress(p, "a", "t0", 3, 1, 2, 0.1);
+    report_progress(p, "a", "t0", 5, 10, 2, 0.55);
+    report_progress(p, "a", "t0", 7, 20, 1, 0.5);
+    report_progress(p, "a", "t0", 9, 30, 1, 0.6);
+    report_progress(p, "a", "t1", 8, 10, 2, 0.2);
+    report_progress(p, "a", "t2", 3, 10, 2, NAN);
+    report_finish(r);
+    assert_float_equal(p->early_s, (3 + 6) / 2., 1e-9);
+    report_destroy(r);
+}
+
 /* A run that ended early: stages without an end, no links, no jobs. */
 static void
 a_failed_run_has_a_page_and_a_table(void **state)
@@ -572,6 +591,7 @@ main(int argc, char *argv[])
         cmocka_unit_test(json_in_html_cannot_end_its_script),
         cmocka_unit_test(html_stays_small),
         cmocka_unit_test(iteration_time_excludes_waiting_between_rungs),
+        cmocka_unit_test(early_phases_end_at_a_share_of_the_last_accuracy),
         cmocka_unit_test(a_failed_run_has_a_page_and_a_table),
         cmocka_unit_test(high_cpu_load_is_reported),
     };
