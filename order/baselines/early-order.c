@@ -23,10 +23,7 @@
  * that end weighs.
  *
  * "early" is the same with a boost so large that stages decide only among jobs
- * that are not early.  A sort of early jobs by the seconds that their early
- * phases still need, and of the others by gain, has 0.82 of the time to 90 %
- * of the metric under fair sharing, but 1.23 of its mean stage completion
- * time; these weights have 0.85 and 0.84 (bench order-early, four seeds). */
+ * that are not early. */
 
 #include "order/baselines/baselines.h"
 

@@ -39,5 +39,5 @@ iteration_early_weight(const struct iteration_need *need, size_t n_jobs,
 {
     double weight = need->weight / n_jobs;
 
-    return busiest > 0 && all > 0 ? weight * sqrt(busiest / all) : weight;
+    return busiest > 0 && all > 0 ? weight * busiest / all : weight;
 }

@@ -75,9 +75,9 @@ double iteration_weight(const struct iteration_need *, double alone,
 
 /* Returns the weight of the end of the early phase of a job, one of 'n_jobs'
  * of its stage, an iteration of which needs 'busiest' seconds of its busiest
- * port and 'all' seconds of all ports, see early-order.c.  It falls with the
- * width of the job as the weight of its iterations does, so that a boost means
- * the same for wide and narrow jobs. */
+ * port and 'all' seconds of all ports, see early-order.c.  The size of the
+ * iteration over its work is a factor as in the weight of the end of the
+ * search, so that a boost says what ends are worth beside each other. */
 double iteration_early_weight(const struct iteration_need *, size_t n_jobs,
                               double busiest, double all);
 

@@ -152,7 +152,7 @@ the_end_of_an_early_phase_weighs_less_for_wide_jobs(void **state)
     struct iteration_need need = { .weight = 6 };
 
     assert_true(iteration_early_weight(&need, 3, 1, 1) == 2);
-    assert_true(iteration_early_weight(&need, 3, 1, 4) == 1);
+    assert_true(iteration_early_weight(&need, 3, 1, 4) == 0.5);
     assert_true(iteration_early_weight(&need, 3, 0, 0) == 2);
 }
 
