@@ -427,11 +427,10 @@ static const struct option_table table = {
         "fairness index of the slowdowns of the stages, slowest the largest\n"
         "slowdown, worst the largest ratio of a stage's time to its time\n"
         "under plain.\n\n"
-        "Accuracy is not simulated: a search of a lab scenario keeps its\n"
-        "first jobs, whose metric is 1 - 1 / (k + 1) after k iterations;\n"
-        "other searches keep those with the best curves.  No packets are\n"
-        "lost.  Decisions are applied immediately, but for lab scenarios,\n"
-        "see --ideal.\n",
+        "A search keeps the jobs with the best curves; those of a lab\n"
+        "scenario are recorded ones of similar trials.  No packets are lost.\n"
+        "Decisions are applied immediately, but for lab scenarios, see\n"
+        "--ideal.\n",
     .operand = "WORKLOAD",
     .min_operands = 1,
     .max_operands = 1,

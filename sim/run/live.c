@@ -103,13 +103,13 @@ job_end(struct live *live, struct live_job *job)
     }
 }
 
-/* Returns true if 'job' reports its metric after the iteration that ended. */
+/* Returns true if 'job' reports its metric after the iteration that ended: as
+ * the trainer after the first one and at the end of a rung, too. */
 static bool
 reports_metric(const struct live_job *job)
 {
-    int64_t every = job->job->curve.every;
-
-    return !every || job->iterations_done % every == 0;
+    return job->iterations_done % job->job->curve.every == 0
+           || job->iterations_done == 1 || !job->iterations_left;
 }
 
 /* Reports the current metric of 'job'. */
@@ -330,7 +330,7 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
 static void
 find_curve(struct live *live, struct live_job *job)
 {
-    if (live->curves && job->job->curve.final > 0) {
+    if (live->curves && job->job->curve.every) {
         job->curve = &live->curves[job->record - live->jobs];
         if (isinf(job->record->begin)) {
             progress_curve_init(job->curve, live->now);

@@ -30,23 +30,17 @@ int64_t
 early_iteration(const struct workload_cojob *cojob, size_t index)
 {
     const struct workload_curve *curve = &cojob->jobs[index].curve;
-    int64_t low = 0;
-    int64_t high = planned_iterations(cojob, index);
-    double enough = EARLY_SHARE * workload_curve_at(curve, high);
+    int64_t last = planned_iterations(cojob, index);
+    double enough = EARLY_SHARE * workload_curve_at(curve, last);
+    int64_t k = 0;
 
-    if (curve->final == 0 || !(workload_curve_at(curve, high) >= enough)) {
+    if (!curve->every || !(workload_curve_at(curve, last) >= enough)) {
         return -1;
     }
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-
-        if (workload_curve_at(curve, middle) >= enough) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+    while (k < last && workload_curve_at(curve, k) < enough) {
+        k += curve->every;
     }
-    return low;
+    return k < last ? k : last;
 }
 
 /* Returns how many jobs of 'cojob' take part in any rung. */

@@ -16,9 +16,8 @@ struct sim_job;
 struct workload;
 struct workload_cojob;
 
-/* Returns the iteration at which the metric of job 'index' reaches 0.9 of its
- * value after the last rung that the job takes part in; -1 if it has no
- * metric. */
+/* Returns the iteration at which job 'index' reports 0.9 of its metric after
+ * the last rung that it takes part in; -1 if it has no metric. */
 int64_t early_iteration(const struct workload_cojob *, size_t index);
 
 /* Returns records of all jobs that take part in any rung, by cojob, then by

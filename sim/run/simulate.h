@@ -123,8 +123,8 @@ struct sim_stage {
 struct sim_job {
     size_t cojob, job;          /* Indexes in the workload. */
     double begin, end;          /* From its first rung to its last, seconds. */
-    double early_end;           /* Time at which its metric reached 0.9 of the
-                                 * value at its last planned iteration;
+    double early_end;           /* When its metric was reported to be 0.9 of
+                                 * that after its last planned iteration;
                                  * INFINITY if never or without a curve. */
 };
 

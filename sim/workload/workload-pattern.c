@@ -7,6 +7,7 @@
 
 #include "order/problem/memory.h"
 #include "sim/workload/random.h"
+#include "sim/workload/trial-curve.h"
 #include "sim/workload/workload.h"
 
 void
@@ -36,9 +37,13 @@ workload_add_ring(struct workload_job *job, const int *hosts, size_t n,
 double
 workload_curve_at(const struct workload_curve *curve, double iterations)
 {
-    return curve->final > 0
-           ? curve->final - curve->span * pow(iterations + 1, -curve->exponent)
-           : 0;
+    if (curve->recorded) {
+        return trial_curve_at(curve->recorded, iterations);
+    }
+    return curve->every
+               ? curve->final
+                     - curve->span * pow(iterations + 1, -curve->exponent)
+               : 0;
 }
 
 void
@@ -149,4 +154,5 @@ workload_draw_rest(struct workload_job *job, struct sim_random *r,
     job->curve.final = sim_random_between(r, 0.5, 0.99);
     job->curve.span = job->curve.final * sim_random_between(r, 0.5, 1);
     job->curve.exponent = sim_random_log_between(r, 0.3, 1.5);
+    job->curve.every = 1;
 }

@@ -7,6 +7,8 @@
 
 #include "order/problem/memory.h"
 #include "scenario/scenario.h"
+#include "sim/workload/trial-curve.h"
+#include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/search/spec.h"
@@ -102,7 +104,10 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
 
         snprintf(name, sizeof name, "t%d", i);
         job = workload_add_job(cojob, name, compute_seconds(spec, &trial));
-        job->curve = (struct workload_curve) { 1, 1, 1, spec->eval_every };
+        job->curve = (struct workload_curve){ .every = spec->eval_every,
+                                              .recorded = trial_curve_find(
+                                                  spec->model.n_classes,
+                                                  trial.learning_rate) };
         (trial.placement->n_servers ? add_exchange : add_peers)(
             job, trial.placement,
             search_model_n_parameters(&spec->model, trial.width));
@@ -111,6 +116,7 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
         workload_add_rung(w, cojob, spec->rungs[i].iterations, n_jobs);
         n_jobs = spec->rungs[i].keep;
     }
+    workload_keep_best(cojob);
 }
 
 static struct sim_fabric *

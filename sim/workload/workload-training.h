@@ -14,12 +14,11 @@
  * of it, while the next part arrives; when all have arrived the next iteration
  * begins.
  *
- * Not simulated: accuracy, so that a rung keeps the first of its trials, and
- * each of them is assumed to improve as 1 - 1 / (k + 1) after k iterations,
- * which it reports each "eval_every" iterations;
- * processes that share a host's cores, real computing beyond the emulated
- * cost, evaluation and the time that programs take to start.  What a host
- * sends itself takes no time.
+ * A trial learns as the recorded one that resembles it most (trial-curve.h).
+ *
+ * Not simulated: processes that share a host's cores, real computing beyond
+ * the emulated cost, evaluation and the time that programs take to start.
+ * What a host sends itself takes no time.
  *
  * The workload is the caller's and keeps nothing of the scenario. */
 

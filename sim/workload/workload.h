@@ -40,12 +40,13 @@ struct workload_transfer {
     int phase;                  /* From 0. */
 };
 
-/* Metric of a job after 'k' iterations: final - span (k + 1)^-exponent.  A
- * 'final' of 0 is no metric. */
+/* Metric of a job after 'k' iterations: final - span (k + 1)^-exponent, or
+ * 'recorded' unless that is null. */
 struct workload_curve {
     double final, span, exponent;
-    int64_t every;              /* Iterations between two reports of the
-                                 * metric; 0 is 1. */
+    int64_t every; /* Iterations between two reports of the
+                    * metric; 0 if there is none. */
+    const struct trial_curve *recorded;
 };
 
 struct workload_job {

@@ -28,7 +28,7 @@
 
 /* Largest difference of the mean stage completion times, in the mean over the
  * seeds. */
-#define TOLERANCE 0.005
+#define TOLERANCE 0.007
 
 /* For least_work_keys(). */
 static const struct judge_situation *situation;

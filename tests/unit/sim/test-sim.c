@@ -623,7 +623,7 @@ notes_when_jobs_are_good(void **state)
         struct workload_job *job = workload_add_job(cojob, "t", 1);
 
         workload_add_transfer(job, i, 3 - i, 50 * (i + 1), 0, 0);
-        job->curve = (struct workload_curve) { i < 2, 1, 1 };
+        job->curve = (struct workload_curve){ 1, 1, 1, i < 2 };
     }
     cojob->jobs[0].transfers[0].bytes = 100;
     workload_add_rung(w, cojob, 3, 3);
@@ -702,7 +702,7 @@ maif_prefers_the_job_that_improves_most(void **state)
         struct workload_job *job = workload_add_job(cojob, "t", 0);
 
         workload_add_transfer(job, 0, 1, i ? 1000 : 100, 0, 0);
-        job->curve = (struct workload_curve) { 1, 1, 1 };
+        job->curve = (struct workload_curve){ 1, 1, 1, 1 };
         workload_add_rung(w, cojob, i ? 3 : 30, 1);
     }
     run(w, &options);

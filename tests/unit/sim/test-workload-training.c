@@ -5,6 +5,7 @@
 
 #include "scenario/scenario.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
 #include "tests/unit/assert-near.h"
@@ -133,6 +134,22 @@ lets_a_host_talk_to_itself_for_nothing(void **state)
     workload_destroy(w);
 }
 
+/* The most similar one of two classes has a rate of 0.04.  It is recorded up
+ * to 170 iterations. */
+static void
+learns_as_a_recorded_trial(void **state)
+{
+    struct workload *w = read_workload(SCENARIO(
+        SEARCH("a", "0", "{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}")));
+    const struct workload_curve *curve = &w->cojobs[0].jobs[0].curve;
+
+    assert_int_equal(curve->every, 10);
+    assert_near(workload_curve_at(curve, 4), 0.76);
+    assert_near(workload_curve_at(curve, 5), 0.80);
+    assert_near(workload_curve_at(curve, 1000), 0.97);
+    workload_destroy(w);
+}
+
 /* Three peers with a model of 72 bytes, two of them on one host: each sends
  * the next one 4 / 3 of it. */
 static void
@@ -226,6 +243,7 @@ main(void)
         cmocka_unit_test(racks_have_the_links_of_the_lab),
         cmocka_unit_test(divides_the_model_among_servers),
         cmocka_unit_test(lets_a_host_talk_to_itself_for_nothing),
+        cmocka_unit_test(learns_as_a_recorded_trial),
         cmocka_unit_test(peers_exchange_around_a_ring),
         cmocka_unit_test(sends_gradients_in_parts),
         cmocka_unit_test(jitter_is_that_of_its_seed),
