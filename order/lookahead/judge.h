@@ -25,7 +25,7 @@
  * them.  With INT_MAX levels each rank is served exactly.
  *
  * Ten searches of the main scenario that begin together take 15 ms; what is
- * live in it takes 1 ms in the mean.  The sum of the stages' times is 0.993 to
+ * live in it takes 1 ms in the mean.  The sum of the stages' times is 0.995 to
  * 1.005 of the simulator's under "stage", "work" and "plain", in the mean over
  * seeds (test-outlook.c).  If an exchange is one rigid block that all its
  * ports serve at one rate, it is 0.98, 0.96 and 0.93, and 1.19, 1.18 and 1.10
