@@ -31,9 +31,8 @@
 #include "util.h"
 
 #define PAUSE_SHARE 9
-#define RETRY_MS                                     \
-    50 /* Time until a report for which there was no \
-        * space is sent again. */
+/* Time until a report for which there was no space is sent again. */
+#define RETRY_MS 50
 
 struct tail {
     struct log_job log;
