@@ -29,7 +29,7 @@ ALL_VALUES = {
     "image": {"registry": "registry.example.com"},
     "controller": {"addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"],
                    "policy": "{}", "topology": "{}",
-                   "rest": {"clients": ["prometheus"]}}}
+                   "rest": {"create": True}}}
 
 
 def unpack(name):
