@@ -31,11 +31,12 @@ in_b() { ip netns exec "$B" "$@"; }
 show() { "$BUILD/shim/stagecoach-shim" --show "$SOCK"; }
 shim_ask() { "$BUILD/tests/lab/shim-client" "$SOCK" "$@" || fail "$*"; }
 
-# Waits until a command succeeds, at most 10 seconds.
+# Waits until a command succeeds, at most 40 seconds: emulated processors
+# clear huge pages slowly beside other load.
 wait_until() {
     began=$(date +%s)
     until "$@" >/dev/null 2>&1; do
-        [ $(($(date +%s) - began)) -lt 10 ] || fail "timeout: $*"
+        [ $(($(date +%s) - began)) -lt 40 ] || fail "timeout: $*"
         sleep 0.1
     done
 }

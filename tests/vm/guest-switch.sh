@@ -107,7 +107,8 @@ shares() {
     echo "$1: $got Mbit/s"
     echo "$got" | awk '{ exit !('"$4"') }' || fail "$1: $got Mbit/s"
 }
-first=$((48 << 2)) second=$((40 << 2)) last=0
+# DSCPs of the first two levels of the policy.
+first=$((35 << 2)) second=$((23 << 2)) last=0
 # 0.92 to 0.97 of the rate on a quiet machine: TCP's headers, and emulated
 # processors.
 full="$MBIT * 0.8 && \$1 + \$2 < $MBIT * 1.05"
