@@ -16,7 +16,6 @@
 #include "controller/decide/stage-history.h"
 #include "controller/history-feed.h"
 #include "controller/history/history.h"
-#include "controller/history/plain-comparison.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/hosts/telemetry.h"
 #include "controller/intent/intent-db.h"
@@ -163,41 +162,6 @@ run_overrides(struct controller *ctl)
     overrides_wait(&ctl->overrides);
 }
 
-/* Returns the end of the last stage that can be replayed, epoch ms, or 0. */
-static int64_t
-last_end(const struct controller *ctl)
-{
-    const struct stage *stage;
-
-    LIST_FOR_EACH (stage, node, &ctl->cluster->ended) {
-        if (stage->stored || !ctl->history) {
-            return stage->ended;
-        }
-    }
-    return 0;
-}
-
-/* Compares the last stages with a plain network at intervals. */
-static void
-run_plain_comparison(struct controller *ctl)
-{
-    int64_t newest = last_end(ctl);
-    struct json *stages = NULL;
-
-    if (!intent_db_is_active(ctl->intent)) {
-        return;
-    }
-    if (plain_comparison_is_due(ctl->plain, newest)) {
-        stages = (ctl->history ? history_to_json(ctl->history, "stages", 0,
-                                                 PLAIN_COMPARISON_STAGES)
-                               : stage_history_ended(ctl->cluster,
-                                                     PLAIN_COMPARISON_STAGES));
-    }
-    plain_comparison_run(ctl->plain, stages, newest,
-                         policy_file_get(ctl->policy));
-    plain_comparison_wait(ctl->plain, newest);
-}
-
 /* Has the order regard the links of the topology, by its present routes. */
 static void
 update_fabric(struct controller *ctl)
@@ -309,7 +273,6 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         }
         run_leader(ctl, &leading_since);
         history_feed_run(feed);
-        run_plain_comparison(ctl);
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
@@ -408,7 +371,6 @@ main(int argc, char *argv[])
     }
     exit_on(error);
     ctl.decide = decide_create(ctl.cluster, ctl.log);
-    ctl.plain = plain_comparison_create();
     ctl.folder = database_folder_create(o.dbdir);
     overrides_init(&ctl.overrides);
     ctl.observe = o.observe;
@@ -447,7 +409,6 @@ main(int argc, char *argv[])
     telemetry_destroy(ctl.telemetry);
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);
-    plain_comparison_destroy(ctl.plain);
     database_folder_destroy(ctl.folder);
     overrides_uninit(&ctl.overrides);
     decide_destroy(ctl.decide);

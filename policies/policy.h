@@ -111,9 +111,8 @@ struct policy {
                                  * searches still need. */
     double aging_s;             /* See order_problem_age(). */
     double aging_slowdown;      /* See order_problem_age(). */
-    double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
-                                 * jobs that iterate, see
-                                 * iteration-weight.h. */
+    double objective_latest;    /* Of searches whose jobs iterate, see
+                                 * lateness.h. */
     double hysteresis;          /* Stages swap ranks only if that improves the
                                  * estimate by more than this share, 0 to 0.5.
                                  * For the orders of stages and sincronia. */

@@ -267,26 +267,22 @@ print_controller(const struct json *json)
     }
 }
 
-/* Prints the comparison of the last stages with a plain network. */
+/* Prints a comparison of stages with a plain network, if there is one. */
 static void
-print_gain(const struct json *gain)
+print_comparison(const struct json *json, const char *title, const char *name)
 {
-    if (member_number(gain, "plain_mean_s") > 0) {
-        printf("gain        mean of the last %.0f stages %.1f s; simulated "
-               "%.1f s under %s and %.1f s without Stagecoach: %.2f x\n",
-               member_number(gain, "stages"),
-               member_number(gain, "measured_mean_s"),
-               member_number(gain, "policy_mean_s"),
-               member_string(gain, "policy"),
-               member_number(gain, "plain_mean_s"),
-               member_number(gain, "ratio"));
+    if (member_number(json, "plain_mean_s") > 0) {
+        printf("%s %.0f stages %.1f s, without Stagecoach %.1f s by "
+               "simulation: %.2f x\n",
+               title, member_number(json, "stages"), member_number(json, name),
+               member_number(json, "plain_mean_s"),
+               member_number(json, "ratio"));
     }
 }
 
 static void
 print_estimates(const struct json *json)
 {
-    const struct json *predicted = member_object(json, "predicted");
     const struct json *ranked = member_object(json, "ranked");
 
     printf("decisions   %.0f, the longest took %.0f us\n",
@@ -301,13 +297,11 @@ print_estimates(const struct json *json)
     putchar('\n');
     if (member_number(json, "stages") > 0) {
         print_quality("bound       ", json);
-        printf("predicted   mean completion time of running stages %.1f s, "
-               "without Stagecoach %.1f s: %.2f x\n",
-               member_number(predicted, "order_mean_s"),
-               member_number(predicted, "plain_mean_s"),
-               member_number(predicted, "ratio"));
     }
-    print_gain(member_object(json, "gain"));
+    print_comparison(member_object(json, "predicted"),
+                     "predicted   mean of the running", "order_mean_s");
+    print_comparison(member_object(json, "gain"),
+                     "gain        mean of the last", "measured_mean_s");
 }
 
 /* Prints since when, and by which operator or option, no order is applied. */

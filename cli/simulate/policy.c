@@ -111,7 +111,7 @@ static const struct option_row option_rows[] = {
               "first two" },
     { "keep", OPTION_CUSTOM, .value = "MEMBER", .modes = POLICY_TUNE,
       .repeated = true, .parse = add_kept,
-      .help = "do not change this member, such as /objective/slowdown" },
+      .help = "do not change this member, such as /objective/latest" },
     { "budget", OPTION_CUSTOM, AT(tune), .value = "B", .modes = POLICY_TUNE,
       .deflt = "60s", .parse = parse_budget,
       .help = "limit: seconds, such as 60s, or a number of simulations, such "

@@ -16,6 +16,7 @@
 #include "controller/decide/decide-problem.h"
 #include "controller/model/cluster.h"
 #include "openvswitch/vlog.h"
+#include "order/lookahead/plain-network.h"
 #include "order/lookahead/plan.h"
 #include "order/order.h"
 #include "policies/policy.h"
@@ -31,9 +32,15 @@ VLOG_DEFINE_THIS_MODULE(decide_ahead);
 #define BOUND_WORK 1e9
 #define MIN_BOUND_MS 2000 /* From one to the next. */
 
+/* From one simulation of the plain network to the next. */
+#define MIN_PLAIN_MS 500
+#define MAX_PLAIN_MS 10000
+
 /* What the two threads exchange. */
 struct task {
     struct decide_outlook *outlook;
+    struct plain_network *plain; /* NULL if it is not wanted. */
+    double plain_s;              /* Time that it took. */
     uint64_t seed;
     long long now;                   /* time_msec() of the outlook. */
     bool plans, bounds;              /* What is wanted. */
@@ -55,11 +62,12 @@ struct decide_ahead {
     bool waits;     /* For the plan of a task. */
     long long next; /* time_msec() of the next plan at the
                      * earliest. */
-    long long next_bound;
+    long long next_bound, next_plain;
     long long bounded; /* time_msec() of the outlook of 'bound'. */
     struct decide_ahead_bound bound;
-    long long planned; /* time_msec() of the outlook of the plan in
-                        * force, LLONG_MIN without one. */
+    struct plain_network *plain; /* The thread's while it has a task. */
+    long long planned;           /* time_msec() of the outlook of the plan in
+                                  * force, LLONG_MIN without one. */
     struct decide_ahead_counts counts;
 };
 
@@ -125,8 +133,13 @@ run_task(struct task *task)
     const struct plan_options options = { .n_runs = MAX_RUNS,
                                           .cpu_s = MAX_CPU_S,
                                           .seed = task->seed };
-    double began;
+    double began = clock_monotonic_s();
 
+    if (task->plain) {
+        plain_network_follow(task->plain, &task->outlook->situation,
+                             task->now / 1000.0);
+    }
+    task->plain_s = clock_monotonic_s() - began;
     if (task->plans) {
         task->plan = plan_improve(&task->outlook->situation, &options,
                                   task->outlook->factors);
@@ -164,6 +177,7 @@ decide_ahead_create(void)
     struct decide_ahead *a = xzalloc(sizeof *a);
 
     sem_init(&a->wake, 0, 0);
+    a->plain = plain_network_create();
     a->planned = LLONG_MIN;
     a->bounded = LLONG_MIN / 2;
     return a;
@@ -183,6 +197,7 @@ decide_ahead_destroy(struct decide_ahead *a)
     task_destroy(atomic_load(&a->inbox));
     task_destroy(atomic_load(&a->ready));
     sem_destroy(&a->wake);
+    plain_network_destroy(a->plain);
     free(a);
 }
 
@@ -209,6 +224,25 @@ copy_factors(const struct decide_outlook *outlook, struct cluster *c)
     }
 }
 
+/* Gives the stages of 'outlook' that still run their times in the plain
+ * network. */
+static void
+copy_times(const struct decide_outlook *outlook, const struct cluster *c)
+{
+    const struct judge_situation *sit = &outlook->situation;
+    size_t n;
+    struct stage **stages = cluster_running_stages(c, &n);
+
+    for (size_t s = 0; s < n; s++) {
+        for (size_t i = 0; i < sit->n_searches; i++) {
+            if (sit->searches[i].id == decide_outlook_id(stages[s])) {
+                stages[s]->plain = sit->searches[i].plain;
+            }
+        }
+    }
+    free(stages);
+}
+
 /* Returns the time from a plan that took 'cpu_s' to the next one. */
 static long long
 next_ms(double cpu_s, double share)
@@ -233,6 +267,13 @@ decide_ahead_take(struct decide_ahead *a, struct cluster *c,
 
     if (task) {
         a->waits = false;
+    }
+    if (task && task->plain) {
+        a->next_plain =
+            task->now
+            + MIN(MAX(MIN_PLAIN_MS, next_ms(task->plain_s, AHEAD_BOUND_SHARE)),
+                  MAX_PLAIN_MS);
+        copy_times(task->outlook, c);
     }
     if (task && task->bounds) {
         a->bound = task->bound;
@@ -270,7 +311,7 @@ start(struct decide_ahead *a)
         a->started = !error;
         if (error) {
             VLOG_WARN("no thread to look ahead, jobs are ordered by their "
-                      "keys, and there are no bounds (%s)",
+                      "keys, and there are no bounds and no comparison (%s)",
                       ovs_strerror(error));
         }
     }
@@ -283,24 +324,26 @@ decide_ahead_offer(struct decide_ahead *a, const struct decide_problem *dp,
                    const double ends[], long long now)
 {
     double share = share_of(policy);
-    bool plans = share > 0 && dp->n_stages > 1 && now >= a->next;
-    bool bounds = now >= a->next_bound;
+    bool weighted = dp->unit == ORDER_UNIT_ITERATION;
+    bool plans = weighted && share > 0 && dp->n_stages > 1 && now >= a->next;
+    bool bounds = weighted && now >= a->next_bound;
+    bool plain = now >= a->next_plain;
     struct task *task;
 
-    if (a->waits || dp->unit != ORDER_UNIT_ITERATION || !dp->n_stages
-        || dp->n_jobs > AHEAD_MAX_JOBS) {
+    if (a->waits || !dp->n_stages || dp->n_jobs > AHEAD_MAX_JOBS) {
         return;
     }
     if (plans && !a->next) { /* Saves for the first one. */
         a->next = now + next_ms(MAX_CPU_S, share);
         plans = false;
     }
-    if ((!plans && !bounds) || !start(a)) {
+    if ((!plans && !bounds && !plain) || !start(a)) {
         return;
     }
     task = xzalloc(sizeof *task);
     task->plans = plans;
     task->bounds = bounds;
+    task->plain = plain ? a->plain : NULL;
     task->outlook = decide_outlook_create(dp, c, policy, ends, now);
     task->seed = a->counts.plans;
     task->now = now;

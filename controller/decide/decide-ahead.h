@@ -3,11 +3,14 @@
 #ifndef DECIDE_AHEAD_H
 #define DECIDE_AHEAD_H 1
 
-/* Plans and bounds beside the decisions, in a thread of their own.
+/* Plans, bounds and the plain network beside the decisions, in a thread of
+ * their own.
  *
- * A plan (order/lookahead/plan.h) takes longer than a decision may, and so
- * does a bound (order/fluid/fluid.h).  So a decision uses the last ones that
- * are ready, and leaves what it has seen for the next ones; it never waits.
+ * A plan (order/lookahead/plan.h) takes longer than a decision may, and so do
+ * a bound (order/fluid/fluid.h) and the simulation of the network without an
+ * order (order/lookahead/plain-network.h).  So a decision uses the last ones
+ * that are ready, and leaves what it has seen for the next ones; it never
+ * waits.
  *
  *    decide_ahead_take(a, cluster, policy, now);
  *    ...a decision, with the 'factor' of each job...
@@ -26,7 +29,8 @@
  * the stages that run, until their ends, so which jobs survive does not
  * matter; the computing time of jobs is what the controller predicts.  They
  * have about AHEAD_BOUND_SHARE of a processor, and there are none of more than
- * AHEAD_MAX_JOBS jobs.
+ * AHEAD_MAX_JOBS jobs.  The same holds for the plain network, which follows
+ * the stages under any policy: decide_ahead_take() sets their 'plain'.
  *
  * The main thread calls these functions.  The two threads exchange whole
  * outlooks, which only one of them has at a time. */
@@ -49,12 +53,13 @@ struct policy;
 struct decide_ahead *decide_ahead_create(void);
 void decide_ahead_destroy(struct decide_ahead *);
 
-/* Sets the factors of all jobs.  Returns true if a plan is in force; none is
+/* Sets the factors of all jobs and the plain times of all stages that the last
+ * simulation had.  Returns true if a plan is in force; none is
  * under a policy that does not look ahead. */
 bool decide_ahead_take(struct decide_ahead *, struct cluster *,
                        const struct policy *, long long now);
 
-/* Begins a plan or a bound, unless one is under way or the next is not due.
+/* Begins what is due, unless something is under way.
  * 'ends' are the seconds until each stage ends, as predicted. */
 void decide_ahead_offer(struct decide_ahead *, const struct decide_problem *,
                         const struct cluster *, const struct policy *,

@@ -16,6 +16,11 @@
 #include "policies/policy.h"
 #include "util.h"
 
+/* Until jobs have done iterations it is not known how long they compute, and
+ * the plain network waits for that, but not longer after the begin of a stage
+ * than this. */
+#define KNOWN_MS 10000
+
 /* Seconds until hosts serve an order, and until an agent reports the end of a
  * job, together (bench control-fanout). */
 #define LATE_S 0.04
@@ -93,6 +98,24 @@ describe_flows(const struct job *job, double times, const double *capacity,
     *seconds = longest[0] + longest[1];
 }
 
+/* Describes a flow for each demand of 'jj', whose peers are not known. */
+static void
+describe_lone_flows(struct judge_job *jj)
+{
+    int *ports = xcalloc(jj->n_demands, sizeof *ports);
+    struct judge_flow *flows = xcalloc(jj->n_demands, sizeof *flows);
+
+    free(CONST_CAST(struct judge_flow *, jj->flows));
+    for (size_t i = 0; i < jj->n_demands; i++) {
+        ports[i] = jj->demands[i].port;
+        flows[i] = (struct judge_flow){ .ports = &ports[i],
+                                        .n_ports = 1,
+                                        .bytes = jj->demands[i].bytes };
+    }
+    jj->flows = flows;
+    jj->n_flows = jj->n_demands;
+}
+
 /* Returns how many iterations of the judge stand for 'n'. */
 static int64_t
 count_grains(double n, double grain)
@@ -141,6 +164,9 @@ describe_job(const struct decide_job *dj, double grain,
         }
     }
     jj->demands = demands;
+    if (!jj->n_flows && jj->n_demands) {
+        describe_lone_flows(jj);
+    }
 }
 
 /* Returns true if a job of stage 's' has iterations left and no override keeps
@@ -215,6 +241,29 @@ describe_rungs(const struct stage *stage, const struct candor *candor,
     return announced_rungs_add(rungs, 1 + stage->n_later, owed / grain);
 }
 
+/* Returns true if it is known what stage 's' needs. */
+static bool
+is_known(const struct decide_problem *dp, size_t s, long long now)
+{
+    bool known = true;
+
+    for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
+        const struct decide_job *dj = &dp->jobs[i];
+
+        known &= dj->n_demands > 0 && demand_counts_iterations(dj->job)
+                 && (dj->job->progress.period > 0
+                     || now >= dp->stages[s]->begin_ms + KNOWN_MS);
+    }
+    return known;
+}
+
+uint64_t
+decide_outlook_id(const struct stage *stage)
+{
+    return hash_add64(hash_string(stage->cojob_name, stage->rung),
+                      stage->began);
+}
+
 /* Describes stage 's', whose jobs are those of 'o' from 'first' on. */
 static struct judge_search
 describe_search(const struct decide_outlook *o,
@@ -228,11 +277,14 @@ describe_search(const struct decide_outlook *o,
     return (struct judge_search){
         .weight = decide_stage_weight(policy, stage),
         .age = MAX(0, now - stage->begin_ms) / 1000.0,
+        .unknown = !is_known(dp, s, now),
+        .plain = stage->plain.id || !stage->rung ? stage->plain
+                                                 : stage->cojob->plain,
         .first_job = first,
         .n_jobs = n_jobs,
         .rungs = rungs,
         .n_rungs = describe_rungs(stage, &dp->candor, n_jobs, grain, rungs),
-        .id = hash_string(stage->cojob_name, 0),
+        .id = decide_outlook_id(stage),
     };
 }
 
@@ -269,7 +321,7 @@ describe_stages(struct decide_outlook *o, const struct decide_problem *dp,
     o->grain = grain;
 }
 
-/* 'dp' has weighted iterations; 'ends' are seconds until its stages end; 'now'
+/* 'ends' are seconds until its stages end; 'now'
  * is time_msec(). */
 struct decide_outlook *
 decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
@@ -290,7 +342,8 @@ decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
         .refresh_s = policy->refresh_ms / 1000.0,
         .late_s = LATE_S,
         .aging_s = policy->aging_s,
-        .objective_slowdown = policy->objective_slowdown,
+        .aging_slowdown = policy->aging_slowdown,
+        .latest = policy->objective_latest,
         .early_boost = policy->order.kind == ORDER_STAGE_EARLY
                            ? policy->order.early_boost
                            : 0,
@@ -323,7 +376,7 @@ decide_outlook_destroy(struct decide_outlook *o)
         free(CONST_CAST(struct judge_demand *, job->demands));
         free(o->jobs[i]);
     }
-    free(CONST_CAST(struct judge_search *, o->situation.searches));
+    free(o->situation.searches);
     free(CONST_CAST(struct judge_job *, o->situation.jobs));
     free(CONST_CAST(double *, o->situation.capacity));
     free(o->jobs);

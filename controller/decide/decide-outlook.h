@@ -15,7 +15,8 @@
  * Searches are planned to the end of the last rung that they have announced.
  * Where a job is in its iteration is not known: it is assumed to compute, and
  * to have done half of it.  Its flows are those of iteration-traffic.h, first
- * those to servers, then those from them.  Of long rungs, several iterations
+ * those to servers, then those from them; where sender and receiver are not
+ * known there is one for each port.  Of long rungs, several iterations
  * are regarded as one.  Links between switches are left out.  Stages that wait
  * because of an override, or because they are idle, are left out, too: others
  * have the network before them.
@@ -29,6 +30,7 @@
 struct cluster;
 struct decide_problem;
 struct policy;
+struct stage;
 
 struct decide_outlook {
     struct judge_situation situation;
@@ -39,6 +41,9 @@ struct decide_outlook {
                       * stage, not rounded. */
     double estimate; /* Weighted sum of when the stages end. */
 };
+
+/* Returns the id of the search that runs 'stage'. */
+uint64_t decide_outlook_id(const struct stage *);
 
 struct decide_outlook *decide_outlook_create(const struct decide_problem *,
                                              const struct cluster *,

@@ -12,6 +12,7 @@
 #include "controller/model/demand.h"
 #include "controller/model/inactive.h"
 #include "controller/model/iteration-traffic.h"
+#include "order/problem/lateness.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
@@ -217,14 +218,14 @@ add_stage(const struct decide_problem *dp, const struct policy *policy,
  * age. */
 static void
 add_stages(const struct decide_problem *dp, const struct policy *policy,
-           double aging_slowdown, long long now, struct order_problem *op)
+           long long now, struct order_problem *op)
 {
     order_problem_restart(op, dp->op->n_ports);
     op->now = now / 1000.0;
     for (size_t s = 0; s < dp->n_stages; s++) {
         add_stage(dp, policy, s, now, op);
     }
-    order_problem_age(op, policy->aging_s, aging_slowdown);
+    order_problem_age(op, policy->aging_s, policy->aging_slowdown);
 }
 
 bool
@@ -280,11 +281,17 @@ need_of(const struct decide_problem *dp, int s, double weight)
 
 /* Weights each entry by what its stage still needs. */
 static void
-weigh_iterations(struct decide_problem *dp)
+weigh_iterations(struct decide_problem *dp, const struct policy *policy,
+                 long long now)
 {
     dp->needs = xcalloc(MAX(dp->n_stages, 1), sizeof *dp->needs);
     for (size_t s = 0; s < dp->n_stages; s++) {
-        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight);
+        const struct plain_times *plain = &dp->stages[s]->plain;
+        double late = lateness_weight(plain->spent, age_of(dp->stages[s], now),
+                                      plain->before, plain->end,
+                                      policy->objective_latest);
+
+        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight * late);
     }
     for (size_t i = 0; i < dp->n_jobs; i++) {
         struct decide_job *dj = &dp->jobs[i];
@@ -352,7 +359,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
                           dp->n_jobs - dp->first_job[i]);
     }
     if (unit == ORDER_UNIT_STAGE) {
-        add_stages(dp, policy, policy->aging_slowdown, now, op);
+        add_stages(dp, policy, now, op);
         for (size_t i = 0; i < dp->n_jobs; i++) {
             dp->jobs[i].entry = dp->jobs[i].stage;
         }
@@ -362,8 +369,8 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
         add_job(dp, policy, &dp->jobs[i]);
     }
     if (unit == ORDER_UNIT_ITERATION) {
-        add_stages(dp, policy, policy->objective_slowdown, now, whole);
-        weigh_iterations(dp);
+        add_stages(dp, policy, now, whole);
+        weigh_iterations(dp, policy, now);
     } else {
         order_problem_age(dp->op, policy->aging_s, policy->aging_slowdown);
     }

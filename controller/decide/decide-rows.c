@@ -163,6 +163,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
                                 .work = dp->needs ? dp->needs[s].work : 0,
                                 .age = MAX(0, now - stage->begin_ms) / 1000.0,
                                 .completion = assigned->completions[s],
+                                .plain = plain_stage(&stage->plain),
                                 .idle = stage->idle,
                                 .counted = true };
         set_demands(&rows->stages[k], dp, s, seconds);

@@ -45,6 +45,8 @@ struct stage_row {
     double work;                /* Seconds of all ports that its search still
                                  * needs; 0 unless iterations are ordered. */
     double completion;          /* Estimated seconds until it ends. */
+    double plain;               /* Seconds that it takes without an order, by
+                                 * simulation; 0 if unknown. */
     enum stage_idle idle;
     bool counted;               /* The iterations of all its jobs are known;
                                  * otherwise 'completion' means nothing. */

@@ -125,31 +125,13 @@ stage_history_row(const struct stage *stage)
     json_put_integer(json, "began", stage->began);
     json_put_integer(json, "ended", stage->ended);
     json_object_put(json, "demand", demand);
+    if (stage->plain.id) {
+        json_put_real(json, "plain_s", plain_stage(&stage->plain));
+    }
     if (stage->ended) {
         json_put_integer(json, "iterations", MAX(1, stage->done));
         json_put_real(json, "compute_s", compute_of(stage));
     }
-    return json;
-}
-
-/* Returns {"stages": [...]} of the last 'limit' ended stages, the oldest
- * first. */
-struct json *
-stage_history_ended(const struct cluster *c, size_t limit)
-{
-    struct json *array = json_array_create_empty();
-    struct json *json = json_object_create();
-    size_t skip = c->n_ended > limit ? c->n_ended - limit : 0;
-    const struct stage *stage;
-
-    LIST_FOR_EACH_REVERSE (stage, node, &c->ended) {
-        if (skip) {
-            skip--;
-        } else {
-            json_array_add(array, stage_history_row(stage));
-        }
-    }
-    json_object_put(json, "stages", array);
     return json;
 }
 

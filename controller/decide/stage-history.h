@@ -7,15 +7,11 @@
  *
  * "stagecoach sim" replays the report.  No state; the caller owns the JSON. */
 
-#include <stddef.h>
-
 struct cluster;
 struct json;
 struct stage;
 
 struct json *stage_history_to_json(const struct cluster *);
-
-struct json *stage_history_ended(const struct cluster *, size_t limit);
 
 /* Returns the element of "stages" for one stage. */
 struct json *stage_history_row(const struct stage *);

@@ -726,6 +726,11 @@ move_to_ended(struct cluster *c, struct stage *stage)
                                  - stage->first_iteration);
     }
     ovs_list_remove(&stage->node);
+    if (stage->plain.id) {
+        stage->cojob->plain = stage->plain;
+        plain_next(&stage->cojob->plain,
+                   (stage->end_ms - stage->begin_ms) / 1000.0);
+    }
     stage->cojob = NULL;
     stage->n_jobs = 0;
     ovs_list_push_front(&c->ended, &stage->node);

@@ -41,6 +41,7 @@
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
 #include "order/problem/announcement.h"
+#include "order/problem/lateness.h"
 #include "simap.h"
 #include "wire/membership.h"
 
@@ -259,6 +260,7 @@ struct stage {
     struct announced_rung *later;       /* These, as announced. */
     size_t n_later;
     struct stage_claim claim;
+    struct plain_times plain;   /* Written by decide-ahead.h. */
     int rank;                   /* In the last order, -1 before the first. */
     enum override_kind override;        /* Written by overrides_apply(). */
     bool seen;                  /* Added since cluster_intent_begin(). */
@@ -308,6 +310,7 @@ struct cojob {
     bool compute_refuted;       /* It has announced a wrong computing time. */
     struct shash jobs;          /* Name -> struct job. */
     struct ovs_list stages;     /* Running stages. */
+    struct plain_times plain;   /* Of a stage that follows the last one. */
     long long last_active;      /* time_msec() of the last check at which it
                                  * had a stage or a process; 0 before the
                                  * first. */

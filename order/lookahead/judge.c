@@ -327,6 +327,38 @@ early_weight(const struct judge *j, size_t k,
                  : 0;
 }
 
+/* Returns the factor of the weight of search 'i' by its lateness.  The rungs
+ * after the first one are assumed to last as long in the plain network as they
+ * have iterations. */
+static double
+lateness_of(const struct judge *j, size_t i)
+{
+    const struct judge_search *search = &j->s->searches[i];
+    const struct search_state *state = &j->searches[i];
+    const struct plain_times *t = &search->plain;
+    double all = announced_iterations(&search->rungs[1], search->n_rungs - 1);
+    double own = announced_iterations(&search->rungs[state->rung], 1);
+    double of_iteration = all > 0 ? (t->whole - t->end) / all : 0;
+    double end = t->end + (all - state->later) * of_iteration;
+
+    return lateness_weight(
+        t->spent + search->age + state->begin, j->now - state->begin,
+        state->rung ? end - own * of_iteration : t->before, end, j->s->latest);
+}
+
+/* Returns the seconds by which search 'i', which ends now, is too late. */
+static double
+seconds_late(const struct judge *j, size_t i)
+{
+    const struct judge_search *search = &j->s->searches[i];
+    const struct plain_times *plain = &search->plain;
+    double spent = plain->spent + search->age + j->now;
+
+    return j->s->latest > 0 && plain->whole > 0
+               ? fmax(spent - j->s->latest * plain->whole, 0)
+               : 0;
+}
+
 /* Returns what the search 'i' still needs. */
 static struct iteration_need
 need_of(const struct judge *j, size_t i)
@@ -347,7 +379,8 @@ need_of(const struct judge *j, size_t i)
     }
     need.work += state->later * of_iterations / n;
     need.weight *= order_aging(j->now - state->begin, state->isolated,
-                               j->s->aging_s, j->s->objective_slowdown);
+                               j->s->aging_s, j->s->aging_slowdown)
+                   * lateness_of(j, i);
     return need;
 }
 
@@ -471,6 +504,21 @@ begin_rung(struct judge *j, size_t i)
 }
 
 static void
+end_search(struct judge *j, size_t i)
+{
+    const struct judge_search *search = &j->s->searches[i];
+
+    j->n_live--;
+    j->weight -= search->weight;
+    j->cost += search->weight * (j->now + JUDGE_LATE * seconds_late(j, i));
+    for (size_t f = 0; f < j->s->n_searches; f++) {
+        if (j->s->searches[f].after == search) {
+            begin_rung(j, f);
+        }
+    }
+}
+
+static void
 end_rung(struct judge *j, size_t i)
 {
     struct search_state *state = &j->searches[i];
@@ -481,9 +529,7 @@ end_rung(struct judge *j, size_t i)
     if (++state->rung < j->s->searches[i].n_rungs) {
         begin_rung(j, i);
     } else {
-        j->n_live--;
-        j->weight -= j->s->searches[i].weight;
-        j->cost += j->s->searches[i].weight * j->now;
+        end_search(j, i);
     }
 }
 
@@ -643,10 +689,12 @@ begin_search(struct judge *j, size_t i)
 {
     const struct judge_search *search = &j->s->searches[i];
     struct search_state *state = &j->searches[i];
+    size_t first = search->after ? 0 : 1;
 
     *state = (struct search_state){
         .begin = -search->age,
-        .later = announced_iterations(&search->rungs[1], search->n_rungs - 1),
+        .later = announced_iterations(&search->rungs[first],
+                                      search->n_rungs - first),
     };
     j->weight += search->weight;
     for (size_t k = 0; k < search->n_jobs; k++) {

@@ -39,6 +39,7 @@
 #include <stdint.h>
 
 #include "order/problem/announcement.h"
+#include "order/problem/lateness.h"
 
 struct judge;
 
@@ -91,19 +92,25 @@ struct judge_job {
 /* A search and its running stage. */
 struct judge_search {
     double weight;
-    double age;               /* Seconds since the begin of its stage. */
-    size_t first_job, n_jobs; /* Jobs of its stage. */
+    double age;   /* Seconds since the begin of its stage. */
+    bool unknown; /* What its jobs need is not known yet, so that
+                   * the plain network does not have it. */
+    struct plain_times plain;
+    size_t first_job, n_jobs;           /* Jobs of its stage. */
     const struct announced_rung *rungs; /* The running one, those to come,
                                          * and what the search owes. */
     size_t n_rungs;
     uint64_t id; /* Decides which guesses of surviving jobs a plan
                   * makes. */
+    const struct judge_search *after; /* It begins when that one ends; until
+                                       * then its jobs are JUDGE_DONE.  NULL:
+                                       * it runs. */
 };
 
 struct judge_situation {
     int n_ports;
     const double *capacity; /* Of each port, bytes per second. */
-    const struct judge_search *searches;
+    struct judge_search *searches;
     size_t n_searches;
     const struct judge_job *jobs; /* By search. */
     size_t n_jobs;
@@ -113,7 +120,8 @@ struct judge_situation {
     double min_share;
     double refresh_s; /* 0 orders only when jobs begin or end. */
     double late_s;
-    double aging_s, objective_slowdown;
+    double aging_s, aging_slowdown;
+    double latest; /* See lateness.h. */
 
     /* The mean end of the early phases of a search's jobs counts as much as
      * so many ends of the search. */
@@ -132,7 +140,10 @@ void judge_destroy(struct judge *);
  * search with the smallest 'places', 0 to its 'n_jobs' - 1, continue after a
  * rung.  Stores in 'ends', unless it is null, the end of each rung by search,
  * in seconds from now.  Returns the weighted sum of the ends of the searches
- * and of early phases, or INFINITY as soon as it must exceed 'limit'. */
+ * and of early phases, or INFINITY as soon as it must exceed 'limit'.  Each
+ * second by which a search takes longer than 'latest' times its time in the
+ * plain network counts JUDGE_LATE times in addition. */
+#define JUDGE_LATE 10
 double judge_run(struct judge *, const double factors[], const size_t places[],
                  double limit, double ends[]);
 

@@ -22,7 +22,8 @@
  * permutation of the searches; then a search goes before or behind another
  * one, two searches change places, or one job does, until the limits are
  * reached or nothing has helped for long.  The result is never worse than the
- * key alone, by this judge.
+ * key alone, by this judge.  A search that ends later than the policy's limit
+ * makes an order expensive (judge.h), so plans avoid that.
  *
  * With other guesses in each plan, plans change with the guesses, and half of
  * the gain is lost; so each search keeps its guesses.  With 60, 240 and 900

@@ -45,9 +45,8 @@
  * of four searches on six hosts, without the last factor).
  *
  * The weight of a search grows with the slowdown of its stage, see
- * order_aging(), and the policy's "objective" says from which slowdown on.
- * That is what the mean and the 95th percentile are exchanged by: a smaller
- * slowdown shortens the longest stages and lengthens the mean.
+ * order_aging(): a smaller slowdown shortens the longest stages and lengthens
+ * the mean.  It also grows with the lateness of the search, see lateness.h.
  *
  * Pure functions. */
 

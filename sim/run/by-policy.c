@@ -19,7 +19,7 @@ sim_policy_options(const struct policy *policy)
         .lookahead_runs = policy->lookahead_runs,
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
-        .objective_slowdown = policy->objective_slowdown,
+        .latest = policy->objective_latest,
         .early = {
             .samples = policy->early_samples < PROGRESS_WINDOW
                        ? policy->early_samples : PROGRESS_WINDOW,

@@ -448,9 +448,11 @@ static void
 stage_end(struct live *live, struct live_stage *stage)
 {
     const struct workload_cojob *cojob = stage->cojob;
+    struct plain_times *plain = &live->plain[stage->record->cojob];
     size_t next = stage->record->rung + 1;
 
     stage->record->end = live->now;
+    plain_next(plain, live->now - stage->record->begin);
     live->n_ended++;
     candor_remove(&live->candor, &stage->announcement);
     live_stage_destroy(stage);
@@ -470,8 +472,6 @@ live_init(struct live *live, const struct workload *w,
     live->workload = w;
     live->fabric = fabric;
     live->options = options;
-    live->aging_s = options->aging_s;
-    live->objective_slowdown = options->objective_slowdown;
     live->n_seen_ports = (options->hosts_only ? 2 * fabric->n_hosts
                           : fabric->n_ports);
     live->last_level = options->late_s > 0 && !order_is_equal(order->kind)
@@ -486,6 +486,7 @@ live_init(struct live *live, const struct workload *w,
         live->ordered = ORDER_UNIT_ITERATION;
     }
     live->stages = order_alloc(w->n_stages, sizeof *live->stages);
+    live->plain = order_alloc(w->n_cojobs, sizeof *live->plain);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
     if (order_uses_metrics(order->kind)) {
         live->curves = order_alloc(live->n_jobs, sizeof *live->curves);
@@ -517,6 +518,7 @@ live_uninit(struct live *live)
     paths_uninit(&live->paths);
     free(live->first_job);
     free(live->curves);
+    free(live->plain);
     free(live->factors);
     free(live->units);
     free(live->arrivals);

@@ -33,6 +33,7 @@
 #include "order/order.h"
 #include "order/problem/announcement.h"
 #include "order/problem/iteration-weight.h"
+#include "order/problem/lateness.h"
 #include "order/problem/progress-curve.h"
 #include "sim/fabric/paths.h"
 #include "sim/rates/node-heap.h"
@@ -103,7 +104,6 @@ struct live {
     const struct workload *workload;
     const struct sim_fabric *fabric;
     const struct sim_options *options;
-    double aging_s, objective_slowdown; /* See order_aging(). */
     int last_level;             /* Level of a job before its first order; the
                                  * last one if orders are late. */
     int n_seen_ports;           /* Ports that orders see, the first ones. */
@@ -131,6 +131,7 @@ struct live {
     size_t *first_job;          /* Of each cojob in 'jobs'. */
     struct progress_curve *curves;      /* Of each of 'jobs' if the order
                                  * looks at progress, else NULL. */
+    struct plain_times *plain;          /* Of each cojob. */
     double *factors;            /* Of the keys of 'jobs' by the last plan, see
                                  * plan.h; NULL if nothing looks ahead. */
     bool units_changed;         /* A unit began or ended.  The simulation

@@ -153,6 +153,18 @@ describe_rungs(const struct live *live, const struct live_stage *stage,
         rungs, n, announcement_debt(&stage->announcement, &live->candor));
 }
 
+/* Returns true if it is not known yet what the jobs of 'stage' move. */
+static bool
+is_unknown(const struct live_stage *stage)
+{
+    for (size_t k = 0; k < stage->n_jobs; k++) {
+        if (live_known_share(&stage->jobs[k]) < 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Describes 'stage'; its first job is number 'first_job'. */
 static struct judge_search
 describe_search(const struct live *live, const struct live_stage *stage,
@@ -164,6 +176,8 @@ describe_search(const struct live *live, const struct live_stage *stage,
 
     return (struct judge_search){ .weight = cojob->weight,
                                   .age = live->now - stage->record->begin,
+                                  .unknown = is_unknown(stage),
+                                  .plain = live->plain[stage->record->cojob],
                                   .first_job = first_job,
                                   .n_jobs = stage->n_jobs,
                                   .rungs = rungs,
@@ -206,8 +220,9 @@ set_service(const struct live *live, struct judge_situation *s)
     s->min_share = exact ? 0 : options->min_share;
     s->refresh_s = options->refresh_s;
     s->late_s = options->late_s;
-    s->aging_s = live->aging_s;
-    s->objective_slowdown = live->objective_slowdown;
+    s->aging_s = options->aging_s;
+    s->aging_slowdown = options->aging_slowdown;
+    s->latest = options->latest;
     s->early_boost = options->order.kind == ORDER_STAGE_EARLY
                          ? options->order.early_boost
                          : 0;
@@ -257,7 +272,7 @@ outlook_uninit(struct outlook *outlook)
         free((void *) s->jobs[k].flows);
         free((void *) s->jobs[k].demands);
     }
-    free((void *) s->searches);
+    free(s->searches);
     free((void *) s->jobs);
     free(outlook->jobs);
 }

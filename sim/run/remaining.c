@@ -119,7 +119,10 @@ work_seconds(const struct live *live, const struct unit *unit, size_t i)
 static struct iteration_need
 need_of(const struct live *live, const struct live_stage *stage)
 {
+    const struct sim_options *options = live->options;
+    const struct plain_times *plain = &live->plain[stage->record->cojob];
     struct iteration_need need = { .weight = stage->cojob->weight };
+    double age = live->now - stage->record->begin;
     double of_iterations = 0;
 
     for (size_t i = 0; i < stage->n_jobs; i++) {
@@ -134,8 +137,10 @@ need_of(const struct live *live, const struct live_stage *stage)
     need.work += (stage->announcement.later
                   + announcement_debt(&stage->announcement, &live->candor))
                  * of_iterations / stage->n_jobs;
-    need.weight *= order_aging(live->now - stage->record->begin, stage->whole,
-                               live->aging_s, live->objective_slowdown);
+    need.weight *= order_aging(age, stage->whole, options->aging_s,
+                               options->aging_slowdown)
+                   * lateness_weight(plain->spent, age, plain->before,
+                                     plain->end, options->latest);
     return need;
 }
 

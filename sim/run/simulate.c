@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/compare.h"
+#include "order/lookahead/plain-network.h"
 #include "order/lookahead/plan.h"
 #include "order/problem/memory.h"
 #include "order/problem/problem.h"
@@ -39,7 +40,11 @@ struct simulation {
                                  * without one. */
     size_t n_stage_events;      /* Begins and ends of stages before the last
                                  * decision. */
-    double next_plan;           /* Time of the next plan, seconds. */
+    struct plain_network *plain; /* NULL without a limit of lateness. */
+    size_t n_in_plain;           /* Stages that had begun when it was last
+                                  * simulated. */
+    double next_in_plain;        /* Time of the next simulation, seconds. */
+    double next_plan;            /* Time of the next plan, seconds. */
     uint64_t n_plans;
     struct order_problem *problem;
     struct order_result order;
@@ -219,6 +224,31 @@ keep_old_order(struct simulation *sim)
     scratch_free(scratch, order);
 }
 
+/* Lets the stages that have begun begin in the plain network, too, at most
+ * each PLAN_S, as in the controller. */
+static void
+follow_in_plain(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+    struct outlook outlook;
+
+    if (!sim->plain || sim->n_in_plain == live->n_stages
+        || live->now < sim->next_in_plain) {
+        return;
+    }
+    sim->n_in_plain = live->n_stages;
+    sim->next_in_plain = live->now + PLAN_S;
+    outlook_init(&outlook, live, NULL);
+    plain_network_follow(sim->plain, &outlook.situation, live->now);
+    for (size_t i = 0; i < outlook.situation.n_searches; i++) {
+        const struct judge_search *search = &outlook.situation.searches[i];
+
+        live->plain[search->id] = search->plain;
+        sim->n_in_plain -= search->unknown;
+    }
+    outlook_uninit(&outlook);
+}
+
 /* Plans ahead, if a plan is due.  The next decision uses the plan, as in the
  * controller. */
 static void
@@ -270,6 +300,7 @@ decide(struct simulation *sim, struct sim_result *result)
     sim->n_stage_events = live->n_stages + live->n_ended;
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
+    follow_in_plain(sim);
     remaining_problem(live, &sim->early, sim->problem);
     if (!live->weighted) {
         order_problem_age(sim->problem, sim->options->aging_s,
@@ -458,6 +489,10 @@ simulate(const struct workload *w, const struct sim_options *options,
     }
     sim.order_options.iterations = sim.live.weighted;
     sim.order_options.uncertified = true;
+    if (sim.live.weighted && sim.live.ordered == ORDER_UNIT_ITERATION
+        && options->latest > 0) {
+        sim.plain = plain_network_create();
+    }
     sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
     while (sim.live.n_ended < w->n_stages) {
@@ -471,6 +506,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     order_result_uninit(&sim.order);
     order_problem_destroy(sim.problem);
     live_uninit(&sim.live);
+    plain_network_destroy(sim.plain);
     free(sim.slack);
     free(sim.placed);
     sim_fabric_destroy(fabric);

@@ -84,8 +84,7 @@ struct sim_options {
                                  * in addition, exponentially distributed. */
     uint64_t seed;              /* Of the jitter. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
-    double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
-                                 * weighted iterations. */
+    double latest; /* For weighted iterations, see lateness.h. */
     struct progress_options early;      /* How metrics are judged by orders
                                  * that look at progress.  'theta' is that of
                                  * 'order'. */

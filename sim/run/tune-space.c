@@ -23,7 +23,7 @@ static const struct {
 } numbers[] = {
     { NULL, "aging_s", 1, 1e5, true, true },
     { NULL, "aging_slowdown", 1, 1e3, true, true },
-    { "objective", "slowdown", 1, 100, true, true },
+    { "objective", "latest", 0.5, 3, true, true },
     { NULL, "refresh_ms", 50, 5000, true, false },
     { NULL, "slack_share", 0, 1, false, false },
     { NULL, "hysteresis", 0.002, 0.5, true, true, true, true },

@@ -293,6 +293,7 @@ read_stage(struct recording *r, const struct json_at *at, const cJSON *item)
     stage->iterations = json_integer_or(at, "iterations", 1, 1e15, 1);
     stage->compute = json_number_or(at, "compute_s", 0, MAX_SECONDS, 0);
     json_ignore(at, "policy");        /* Of a history. */
+    json_ignore(at, "plain_s");
     r->n_stages++;
     read_ports(r, demand, cJSON_GetObjectItemCaseSensitive(item, "demand"),
                MAX_SECONDS, &stage->ports);

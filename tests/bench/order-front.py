@@ -10,9 +10,9 @@
 import json
 import sys
 
-# Of the objective's slowdowns 1.5, 2, 2.5, 3, 4 and 0; labels of some.
-OURS = {'slowdown_1_5': '1.5', 'balanced': '', 'slowdown_2_5': '',
-        'default': '3 (default)', 'slowdown_4': '', '': 'mean alone'}
+# Of the objective's limits 0.85, 1.1, 1.2 and none without aging.
+OURS = {'balanced': '0.85', 'default': 'default', 'loose': '',
+        '': 'mean alone'}
 PEERS = ['sincronia', 'sebf', 'tcf', 'las', 'dclas', 'work']
 PANELS = ['spread', 'one', 'equal', '16_load1', 'narrow_wide_64', 'all']
 COLUMNS = 3

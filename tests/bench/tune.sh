@@ -26,7 +26,7 @@ tune() {        # NAME POLICY [OPTION]...: may find nothing, which is status 1.
     cat "$dir/$name" >&2
 }
 
-tune default stage --keep /objective/slowdown &
+tune default stage --keep /objective/latest &
 tune untuned dclas
 wait $!
 python3 - "$dir" <<'EOF_PYTHON'

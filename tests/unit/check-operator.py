@@ -20,8 +20,7 @@ STATUS = {
     "bound_kind": "fluid", "bound_s": 1768.62, "bound_strict_s": 1700.5,
     "cojobs": 2, "coverage": 0.75,
     "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
-    "gain": {"at": 1795313889450, "plain_mean_s": 3.0, "measured_mean_s": 3.5,
-             "policy": "stage", "policy_mean_s": 2.5, "ratio": 0.8333,
+    "gain": {"plain_mean_s": 3.0, "measured_mean_s": 2.5, "ratio": 0.8333,
              "stages": 200},
     "gap": 1.8636, "generation": 1, "hosts": 2, "order_age_s": 0.42,
     "order_lag_s": 0.1,
@@ -31,7 +30,7 @@ STATUS = {
                     "until": 0, "who": "eva"},
     "overrides": 1, "policy": "stage",
     "predicted": {"plain_mean_s": 924.5, "order_mean_s": 848.03,
-                  "ratio": 0.9173},
+                  "ratio": 0.9173, "stages": 2},
     "ranked": {"key": 6, "permutation": 2, "rule": 0}, "ranked_by": "key",
     "stages": 2, "state": "active", "version": 2,
 }
@@ -45,10 +44,10 @@ decisions   8, the longest took 53 us
 ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6, plan 0
 bound       distance to the bound of these stages, weighted: 1.86 (fluid \
 form), 1.94 (strict form); bound: fluid
-predicted   mean completion time of running stages 848.0 s, without \
-Stagecoach 924.5 s: 0.92 x
-gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
-and 3.0 s without Stagecoach: 0.83 x
+predicted   mean of the running 2 stages 848.0 s, without Stagecoach 924.5 s \
+by simulation: 0.92 x
+gain        mean of the last 200 stages 2.5 s, without Stagecoach 3.0 s by \
+simulation: 0.83 x
 overrides   1 in force, "stagecoach overrides" lists them
 observing   since 2026-11-22 02:18:09, by eva, first week: no order is sent to \
 hosts

@@ -99,7 +99,7 @@ test("all charts are drawn without violations of the policy", async t => {
     await drawn(page);
     assert.match(await page.locator("#live").innerText(), /every two seconds/);
     assert.match(await page.locator("#helping").innerText(),
-                 /last 1 ended stages and 2 running .*Stagecoach: at least/);
+                 /last 1 ended stages and 2 running .*by simulation/);
     assert.equal(await page.locator("#timeline rect").count(), 3);
     assert.equal(await page.locator("#timeline rect.running").count(), 2);
     assert.match(await page.locator("#decisions").innerText(), /rank 0 of/);

@@ -19,7 +19,6 @@ struct cluster;
 struct database_folder;
 struct database_members;
 struct decision_log;
-struct plain_comparison;
 struct history;
 struct json;
 
@@ -31,7 +30,6 @@ struct controller {
     struct overrides overrides;
     bool observe;               /* Option --observe: hosts get no order. */
     struct decide *decide;
-    struct plain_comparison *plain;
     struct intent_db *intent;
     struct hosts_db *hosts;
     struct telemetry *telemetry;

@@ -9,7 +9,6 @@
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/policy-file.h"
-#include "controller/history/plain-comparison.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
@@ -265,123 +264,57 @@ status_add_alarms(struct json *alarms, const struct status_facts *facts)
     summary_uninit(&s);
 }
 
-/* Demand of one job on one port. */
-struct need {
-    int port;
-    size_t job;
-    double seconds;
-};
-
-static int
-compare_needs(const void *a_, const void *b_)
-{
-    const struct need *a = a_, *b = b_;
-
-    return (a->port != b->port ? (a->port < b->port ? -1 : 1)
-            : a->seconds < b->seconds ? -1 : a->seconds > b->seconds);
-}
-
-/* Returns the demands of all jobs, sorted by port and then by size. */
-static struct need *
-collect(const struct decide_rows *rows, size_t *np)
-{
-    struct need *needs;
-    size_t n = 0;
-
-    for (size_t i = 0; i < rows->n_jobs; i++) {
-        n += rows->jobs[i].n_demands;
-    }
-    needs = xcalloc(MAX(n, 1), sizeof *needs);
-    *np = n;
-    n = 0;
-    for (size_t i = 0; i < rows->n_jobs; i++) {
-        const struct job_row *job = &rows->jobs[i];
-
-        for (size_t k = 0; k < job->n_demands; k++) {
-            needs[n++] = (struct need) {
-                .port = job->demands[k].port, .job = i,
-                .seconds = job->iterations * job->demands[k].seconds,
-            };
-        }
-    }
-    qsort(needs, n, sizeof *needs, compare_needs);
-    return needs;
-}
-
-/* Raises the 'ends' of jobs to the time at which their port has served them.
- * The first 'n' of 'needs' are of this port. */
-static void
-share_port(const struct need *needs, size_t n, double *ends)
-{
-    double served = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        double end = served + needs[i].seconds * (n - i);
-
-        ends[needs[i].job] = MAX(ends[needs[i].job], end);
-        served += needs[i].seconds;
-    }
-}
-
-/* Returns the completion time of each job, which the caller frees. */
-static double *
-find_ends(const struct decide_rows *rows)
-{
-    double *ends = xcalloc(MAX(rows->n_jobs, 1), sizeof *ends);
-    size_t n;
-    struct need *needs = collect(rows, &n);
-
-    for (size_t i = 0; i < rows->n_jobs; i++) {
-        ends[i] = rows->jobs[i].isolated;
-    }
-    for (size_t i = 0, k = 0; i < n; i = k) {
-        while (k < n && needs[k].port == needs[i].port) {
-            k++;
-        }
-        share_port(&needs[i], k - i, ends);
-    }
-    free(needs);
-    return ends;
-}
-
-void
-status_estimate_plain(const struct decide_rows *rows, double *order_s,
-                      double *plain_s)
-{
-    double *ends = find_ends(rows);
-    double *stages = xcalloc(MAX(rows->n_stages, 1), sizeof *stages);
-    size_t n = 0;
-
-    for (size_t i = 0; i < rows->n_jobs; i++) {
-        double *stage = &stages[rows->jobs[i].stage];
-
-        *stage = MAX(*stage, ends[i]);
-    }
-    *order_s = *plain_s = 0;
-    for (size_t k = 0; k < rows->n_stages; k++) {
-        n += rows->stages[k].counted;
-    }
-    for (size_t k = 0; k < rows->n_stages; k++) {
-        if (rows->stages[k].counted) {
-            *order_s += rows->stages[k].completion / n;
-            *plain_s += stages[k] / n;
-        }
-    }
-    free(stages);
-    free(ends);
-}
-
+/* Returns the means of 'n' times, of which the sums are 'seconds' and 'plain';
+ * without members if 'n' is 0. */
 static struct json *
-prediction_to_json(const struct controller *ctl)
+compare_to_plain(const char *name, double seconds, double plain, int n)
 {
     struct json *json = json_object_create();
-    double order_s, plain_s;
 
-    status_estimate_plain(decide_last(ctl->decide), &order_s, &plain_s);
-    json_put_real(json, "order_mean_s", order_s);
-    json_put_real(json, "plain_mean_s", plain_s);
-    json_put_real(json, "ratio", plain_s > 0 ? order_s / plain_s : 1);
+    if (n) {
+        json_put_integer(json, "stages", n);
+        json_put_real(json, name, seconds / n);
+        json_put_real(json, "plain_mean_s", plain / n);
+        json_put_real(json, "ratio", seconds / plain);
+    }
     return json;
+}
+
+struct json *
+status_predicted(const struct decide_rows *rows)
+{
+    double seconds = 0, plain = 0;
+    int n = 0;
+
+    for (size_t k = 0; k < rows->n_stages; k++) {
+        const struct stage_row *row = &rows->stages[k];
+
+        if (row->counted && row->plain > 0) {
+            seconds += row->age + row->completion;
+            plain += row->plain;
+            n++;
+        }
+    }
+    return compare_to_plain("order_mean_s", seconds, plain, n);
+}
+
+struct json *
+status_gain(const struct cluster *c)
+{
+    double seconds = 0, plain = 0;
+    const struct stage *stage;
+    int n = 0;
+
+    LIST_FOR_EACH (stage, node, &c->ended) {
+        double own = plain_stage(&stage->plain);
+
+        if (own > 0 && n < STATUS_GAIN_STAGES) {
+            seconds += (stage->ended - stage->began) / 1000.0;
+            plain += own;
+            n++;
+        }
+    }
+    return compare_to_plain("measured_mean_s", seconds, plain, n);
 }
 
 static void
@@ -428,8 +361,9 @@ status_report_put(struct json *json, const struct controller *ctl)
     if (s.ip_bytes > 0) {
         json_put_real(json, "coverage", coverage(&s));
     }
-    json_object_put(json, "predicted", prediction_to_json(ctl));
-    json_object_put(json, "gain", plain_comparison_to_json(ctl->plain));
+    json_object_put(json, "predicted",
+                    status_predicted(decide_last(ctl->decide)));
+    json_object_put(json, "gain", status_gain(ctl->cluster));
     put_overrides(json, ctl);
     json_object_put(json, "alarms", alarms);
     summary_uninit(&s);

@@ -29,15 +29,17 @@ struct status_facts {
 /* Appends each active alarm to 'alarms'. */
 void status_add_alarms(struct json *alarms, const struct status_facts *);
 
-/* Stores the mean completion time of the stages, in seconds, as estimated for
- * the order and without Stagecoach; 0 without stages.
- *
- * The model of a network without Stagecoach: all jobs that need a port share
- * it equally until their demand is served, ports are independent of each
- * other, and no job ends before its isolated time.  A real network is not
- * faster, because a job that waits at one port leaves others idle.  The
- * order's advantage is therefore underestimated. */
-void status_estimate_plain(const struct decide_rows *, double *order_s,
-                           double *plain_s);
+/* These return the mean completion time of stages, that in the simulated
+ * network without an order that follows them (decide-ahead.h), and their
+ * ratio; without members if that is not known of any.  That network is ideal,
+ * and is known for what has arrived, so the advantage of the order is
+ * underestimated. */
+
+/* Of the running stages, to their predicted ends. */
+struct json *status_predicted(const struct decide_rows *);
+
+/* Of the last STATUS_GAIN_STAGES that have ended, as measured. */
+#define STATUS_GAIN_STAGES 200
+struct json *status_gain(const struct cluster *);
 
 #endif /* controller/northbound/views/status-report.h */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "order/lookahead/judge.h"
+#include "order/lookahead/plain-network.h"
 #include "order/lookahead/plan.h"
 #include "tests/unit/unit-test.h"
 
@@ -238,6 +239,116 @@ a_plan_is_never_worse_than_the_key(void **state)
     }
 }
 
+/* Alone, the first search takes 20 s and the second one 10 s, which goes
+ * first by its key.  The first one needs 25 s in a plain network, and arrived
+ * 30 s ago. */
+static void
+a_search_that_is_late_goes_first(void **state)
+{
+    static const size_t places[] = { 0, 0 };
+    struct example e;
+    double ends[2];
+
+    example_init(&e);
+    add_search(&e, 0);
+    add_job(&e, 2, 0);
+    add_search(&e, 0);
+    add_job(&e, 1, 0);
+    e.searches[0].age = 18;
+    e.searches[0].plain = (struct plain_times){
+        .spent = 12, .before = 10, .end = 25, .whole = 25
+    };
+    judged(&e.s, places, ends);
+    assert_float_equal(ends[0], 30, 1e-9);
+    e.s.latest = 1.1;
+    judged(&e.s, places, ends);
+    assert_float_equal(ends[0], 20, 1e-9);
+    assert_float_equal(ends[1], 30, 1e-9);
+}
+
+/* By its key, the second search goes first.  That would make the first one
+ * later than 1.25 times 20 s, which costs more than it saves. */
+static void
+a_plan_avoids_that_a_search_is_too_late(void **state)
+{
+    const struct plan_options options = { .n_runs = 60 };
+    static const size_t places[] = { 0, 0 };
+    double factors[] = { 1, 1 };
+    struct example e;
+
+    example_init(&e);
+    add_search(&e, 0);
+    add_job(&e, 2, 0);
+    add_search(&e, 0);
+    add_job(&e, 1, 0);
+    e.searches[0].plain.end = e.searches[0].plain.whole = 20;
+    e.s.latest = 1.25;
+    assert_float_equal(judged(&e.s, places, NULL), 40 + JUDGE_LATE * 5, 1e-9);
+    assert_float_equal(plan_improve(&e.s, &options, factors).saved,
+                       1 - 50 / (40 + JUDGE_LATE * 5.0), 1e-9);
+}
+
+static void
+assert_times(const struct plain_times *t, double before, double end,
+             double whole)
+{
+    assert_true(t->id);
+    assert_float_equal(t->before, before, 1e-9);
+    assert_float_equal(t->end, end, 1e-9);
+    assert_float_equal(t->whole, whole, 1e-9);
+}
+
+/* A stage of 10 s, with one of 5 s to follow, begins at 0, and another one of
+ * 10 s at 5.  They share the port from then on.  The first search is faster
+ * than that in the real network and begins its second stage at 8. */
+static void
+the_plain_network_follows(void **state)
+{
+    struct plain_network *p = plain_network_create();
+    struct plain_times *a, *b;
+    struct example e;
+
+    example_init(&e);
+    add_search(&e, 5);
+    add_job(&e, 1, 0);
+    a = &e.searches[0].plain;
+    plain_network_follow(p, &e.s, 0);
+    assert_times(a, 0, 10, 15);
+
+    add_search(&e, 0);
+    add_job(&e, 1, 0);
+    b = &e.searches[1].plain;
+    e.searches[0].age = 6;
+    e.searches[1].age = 1;
+    e.searches[1].unknown = true;
+    plain_network_follow(p, &e.s, 6);
+    assert_times(a, 0, 10, 15);
+    assert_true(!b->id);
+    e.searches[1].unknown = false;
+    plain_network_follow(p, &e.s, 6);
+    assert_times(a, 0, 15, 25);
+    assert_times(b, 0, 20, 20);
+
+    plain_next(a, 8);
+    assert_float_equal(a->spent, 8, 0);
+    e.searches[0].age = 0;
+    e.searches[0].n_rungs = 1;
+    e.rungs[0][0].iterations = e.jobs[0].iterations = 5;
+    plain_network_follow(p, &e.s, 8);
+    assert_times(a, 15, 25, 25);
+    assert_times(b, 0, 20, 20);
+
+    /* Both ended long ago. */
+    e.s.n_searches = 0;
+    plain_network_follow(p, &e.s, 49);
+    e.s.n_searches = 1;
+    plain_next(a, 30);
+    plain_network_follow(p, &e.s, 50);
+    assert_times(a, 0, 5, 5);
+    assert_float_equal(a->spent, 0, 0);
+    plain_network_destroy(p);
+}
+
 int
 main(void)
 {
@@ -249,6 +360,9 @@ main(void)
         cmocka_unit_test(early_phases_have_ends_that_count),
         cmocka_unit_test(a_plan_finds_the_better_order),
         cmocka_unit_test(a_plan_is_never_worse_than_the_key),
+        cmocka_unit_test(a_search_that_is_late_goes_first),
+        cmocka_unit_test(a_plan_avoids_that_a_search_is_too_late),
+        cmocka_unit_test(the_plain_network_follows),
     };
 
     return cmocka_run_group_tests_name("lookahead", tests, NULL, NULL);

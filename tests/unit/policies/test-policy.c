@@ -108,7 +108,7 @@ static const struct {
     const char *text, *warnings;
 } ineffective[] = {
     { "{\"name\": \"a\", \"order\": \"stage\", \"hysteresis\": 0.1,"
-      " \"objective\": {\"slowdown\": 2}, \"aging_s\": 9}",
+      " \"objective\": {\"latest\": 2}, \"aging_s\": 9}",
       NULL },
     { "{\"name\": \"a\", \"order\": \"stage\","
       " \"improve\": {\"moves\": 1}, \"dclas\": {\"queues\": 2}}",

@@ -201,7 +201,8 @@ agrees(enum order_kind kind, double refresh_s, enum sim_service service)
     struct sim_options options = { .order = ORDER_OPTIONS_INIT(kind),
                                    .min_share = 0.02,
                                    .refresh_s = refresh_s,
-                                   .objective_slowdown = 3 };
+                                   .aging_slowdown =
+                                       kind == ORDER_STAGE ? 3 : 0 };
     double ratio = 0, error = 0;
 
     sim_options_like_lab(&options, 1);

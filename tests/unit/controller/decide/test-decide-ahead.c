@@ -201,6 +201,51 @@ plans_go_through_announced_rungs(void **state)
     order_problem_destroy(op);
 }
 
+/* Decides until the plain network has the stage of 'job'. */
+static const struct plain_times *
+decide_with_times(struct fixture *f, const char *job, long long *now)
+{
+    const struct plain_times *t = &find_job(f, job)->stage->plain;
+    double until = clock_monotonic_s() + WAIT_S;
+
+    while (!t->id) {
+        assert_true(clock_monotonic_s() < until);
+        nanosleep(&(struct timespec){ .tv_nsec = 10 * 1000 * 1000 }, NULL);
+        decide_run(f->d, *now += 1000);
+    }
+    return t;
+}
+
+/* A stage begins in the plain network when the period of its job is known, and
+ * takes longer there than alone.  The next one of its search follows it. */
+static void
+stages_have_times_without_an_order(void **state)
+{
+    struct fixture *f = *state;
+    const struct plain_times *t = NULL;
+    long long now = 1000;
+    struct cojob *cojob;
+    struct json *json;
+
+    give_two(f);
+    find_job(f, "wide/j")->stage->iterations = 1000 * ITERATIONS;
+    find_job(f, "wide/j")->progress.period = 0.1;
+    decide_with_times(f, "wide/j", &now);
+    assert_true(!find_job(f, "narrow/j")->stage->plain.id);
+    find_job(f, "narrow/j")->progress.period = 0.1;
+    t = decide_with_times(f, "narrow/j", &now);
+    json = decide_explain(f->d, "narrow/j");
+    assert_true(t->end > 1.02 * member(json, "alone_s"));
+    assert_true(t->before == 0 && t->whole == t->end);
+    json_destroy(json);
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "narrow", 1, true);
+    cojob_put_stage(f->c, cojob, 0, f->began, f->began + 2000, ITERATIONS);
+    cluster_intent_end(f->c);
+    assert_true(cojob->plain.last > 0 && cojob->plain.spent >= 0);
+}
+
 static void
 one_search_needs_no_plan(void **state)
 {
@@ -224,6 +269,7 @@ main(void)
         TEST(a_policy_ends_looking_ahead),
         TEST(a_pinned_job_stays_first),
         TEST(plans_go_through_announced_rungs),
+        TEST(stages_have_times_without_an_order),
         TEST(one_search_needs_no_plan),
     };
 

@@ -214,7 +214,7 @@ give_rung(struct fixture *f, int rung, int64_t ms, int64_t iterations,
 static void
 assert_ended(struct fixture *f, size_t i, int64_t iterations, double compute)
 {
-    struct json *json = stage_history_ended(f->c, 10);
+    struct json *json = stage_history_to_json(f->c);
     struct json *rows = shash_find_data(json_object(json), "stages");
 
     assert_true(i < rows->array.n);
@@ -278,7 +278,7 @@ an_ended_stage_has_what_its_jobs_did(void **state)
     give_rung(f, 0, 0, 300, true);
     assert_ended(f, 0, 300, 0.0002);
 
-    json = stage_history_ended(f->c, 10);
+    json = stage_history_to_json(f->c);
     job = shash_find_data(json_object(json), "stages");
     job = shash_find_data(json_object(job->array.elems[0]), "jobs");
     text = json_to_string(job, JSSF_SORT);

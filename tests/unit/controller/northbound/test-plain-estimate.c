@@ -6,47 +6,65 @@
 #include <string.h>
 
 #include "controller/decide/decide.h"
+#include "controller/model/cluster.h"
 #include "controller/northbound/views/status-report.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
 #include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 
-/* Stages that need 100, 200 and 400 ms of one port complete after 100, 300 and
- * 700 ms in the order, and after 300, 500 and 700 ms if all share. */
 static void
-sharing_delays_the_short_stages(void **state)
+assert_compared(struct json *json, const char *name, double seconds)
 {
-    struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
-    double order_s, plain_s;
-
-    give(f, "000", (int64_t[]){ 100, 200, 400 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    status_estimate_plain(decide_last(f->d), &order_s, &plain_s);
-    assert_float_equal(order_s, 1.1 / 3, 1e-3);
-    assert_float_equal(plain_s, 1.5 / 3, 1e-3);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
+    assert_float_equal(member(json, "stages"), 2, 0);
+    assert_float_equal(member(json, name), seconds, 0.05);
+    assert_float_equal(member(json, "plain_mean_s"), 4, 1e-9);
+    assert_float_equal(member(json, "ratio"), member(json, name) / 4, 1e-9);
+    json_destroy(json);
 }
 
 static void
-an_empty_order_takes_no_time(void **state)
+assert_empty(struct json *json)
+{
+    assert_int_equal(shash_count(json_object(json)), 0);
+    json_destroy(json);
+}
+
+/* Stages that need 1, 2 and 4 s of one port end in that order.  The first ones
+ * take 5 and 3 s without an order; the time of the third one is not known. */
+static void
+stages_are_compared_with_the_plain_network(void **state)
 {
     struct fixture *f = *state;
-    double order_s, plain_s;
+    struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
+    int64_t ends[] = { f->began + 4000, f->began + 2000, f->began + 9000 };
+    const struct plain_times plain[] = { { .id = 1, .before = 7, .end = 12 },
+                                         { .id = 2, .end = 3 },
+                                         { .id = 0 } };
+    const char *names[] = { "a/j", "b/j", "c/j" };
 
-    decide_run(f->d, 1000);
-    status_estimate_plain(decide_last(f->d), &order_s, &plain_s);
-    assert_float_equal(order_s, 0, 0);
-    assert_float_equal(plain_s, 0, 0);
+    give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_empty(status_predicted(decide_last(f->d)));
+    assert_empty(status_gain(f->c));
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        find_job(f, names[i])->stage->plain = plain[i];
+    }
+    decide_touch(f->d);
+    assert_true(decide_run(f->d, 3000));
+    assert_compared(status_predicted(decide_last(f->d)), "order_mean_s", 2);
+    give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, ends);
+    assert_compared(status_gain(f->c), "measured_mean_s", 3);
+    decide_set_policy(f->d, f->stage);
+    policy_destroy(policy);
 }
 
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(sharing_delays_the_short_stages),
-        TEST(an_empty_order_takes_no_time),
+        TEST(stages_are_compared_with_the_plain_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
