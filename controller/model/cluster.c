@@ -727,9 +727,14 @@ move_to_ended(struct cluster *c, struct stage *stage)
     }
     ovs_list_remove(&stage->node);
     if (stage->plain.id) {
+        int64_t announced = stage->iterations - stage->first_iteration;
+
         stage->cojob->plain = stage->plain;
         plain_next(&stage->cojob->plain,
                    (stage->end_ms - stage->begin_ms) / 1000.0);
+        /* It may have been ended before. */
+        stage->plain.end -= plain_stage(&stage->plain)
+                            * (announced - stage->done) / MAX(announced, 1);
     }
     stage->cojob = NULL;
     stage->n_jobs = 0;

@@ -177,14 +177,19 @@ await "one without it orders again" wants "$natural"
 # whatif: the history is simulated under other policies.
 sc stage end --cojob large --rung 0
 sc stage end --cojob small --rung 0
+has_plain_times() {
+    [ "$(ask controller/stages | grep -o '"plain_s":' | wc -l)" -ge 2 ]
+}
 for rung in 1 2 3; do
     for cojob in large small; do
         sc stage begin --cojob $cojob --rung $rung --iterations 200000 \
             --jobs t0
     done
+    [ $rung != 3 ] || await "the plain network has the last stages" \
+        has_plain_times
     for cojob in large small; do
         await "$cojob/$rung is measured" asks controller/stages \
-            '"cojob":"'$cojob'","demand":{[^}]*"h[01]:tx":[0-9.]*[1-9][^}]*},"ended":0,"jobs":[^]]*],"rung":'$rung
+            '"cojob":"'$cojob'","demand":{[^}]*"h[01]:tx":[0-9.]*[1-9][^}]*},"ended":0,"jobs":[^]]*],.*"rung":'$rung
         sc stage end --cojob $cojob --rung $rung
     done
 done
@@ -214,7 +219,7 @@ for arguments in '--history 1h --trace x' '--since 1h' \
     fi
     [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
 done
-has_gain() { sc status | grep -q '^gain  *mean of the last [1-8] stages .* under stage and .* without Stagecoach: '; }
+has_gain() { sc status | grep -q '^gain  *mean of the last [1-8] stages .* s, without Stagecoach .* by simulation: '; }
 await "status compares with the network without Stagecoach" has_gain
 sc stages --since x 2>"$dir/out" && fail "stages --since x"
 sc pause small/t0 >"$dir/out" || fail "pause again"

@@ -15,6 +15,8 @@
 #include "sim/workload/workload.h"
 #include "tests/unit/unit-test.h"
 
+#define N_SEEDS 6
+
 /* Searches that a cluster has run under "stage" are simulated a second time
  * from what a controller records of them: how much sooner their stages
  * complete than without Stagecoach must be found again. */
@@ -33,19 +35,6 @@ simulated_mean(const struct workload *w, const char *order,
     policy_destroy(policy);
     free(text);
     return r->mean;
-}
-
-/* Mean completion time under "stage" by that under "plain". */
-static double
-gain_of(const struct workload *w)
-{
-    struct sim_result r;
-    double stage = simulated_mean(w, "stage", &r), plain;
-
-    sim_result_uninit(&r);
-    plain = simulated_mean(w, "plain", &r);
-    sim_result_uninit(&r);
-    return stage / plain;
 }
 
 /* Seconds of 'port' of an iteration of 'job'. */
@@ -156,27 +145,57 @@ replay(const struct workload *w)
     return replayed;
 }
 
+/* Adds the means under "stage" and "plain" to 'sums'. */
+static void
+add_means(const struct workload *w, double sums[2])
+{
+    struct sim_result r;
+
+    sums[0] += simulated_mean(w, "stage", &r);
+    sim_result_uninit(&r);
+    sums[1] += simulated_mean(w, "plain", &r);
+    sim_result_uninit(&r);
+}
+
+/* Adds those of scenario 'name' with 'seed', as it is and as recorded. */
+static void
+add_scenario(const char *name, int64_t seed, double sums[2],
+             double replayed_sums[2])
+{
+    struct workload *w, *replayed;
+    struct scenario *s;
+    char *file;
+
+    assert_true(asprintf(&file, "lab/scenarios/%s.json", name) > 0);
+    assert_null(scenario_from_file(file, &seed, &s));
+    w = workload_training_create(s);
+    replayed = replay(w);
+    add_means(w, sums);
+    add_means(replayed, replayed_sums);
+    workload_destroy(w);
+    workload_destroy(replayed);
+    scenario_destroy(s);
+    free(file);
+}
+
+/* Of one placement the two differ by up to 5 %: an order that is another one
+ * for a moment has other consequences. */
 static void
 a_replay_finds_the_gain(void **state)
 {
     static const char *const names[] = { "quickstart", "main" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct workload *w, *replayed;
-        struct scenario *s;
-        char *file;
+        double sums[2] = { 0 }, replayed[2] = { 0 };
+        double gain, found;
 
-        assert_true(asprintf(&file, "lab/scenarios/%s.json", names[i]) > 0);
-        assert_null(scenario_from_file(file, NULL, &s));
-        w = workload_training_create(s);
-        replayed = replay(w);
-        print_message("%s: %.3f, replayed %.3f\n", names[i], gain_of(w),
-                      gain_of(replayed));
-        assert_true(fabs(gain_of(replayed) / gain_of(w) - 1) < 0.03);
-        workload_destroy(w);
-        workload_destroy(replayed);
-        scenario_destroy(s);
-        free(file);
+        for (int64_t seed = 1; seed <= N_SEEDS; seed++) {
+            add_scenario(names[i], seed, sums, replayed);
+        }
+        gain = sums[0] / sums[1];
+        found = replayed[0] / replayed[1];
+        print_message("%s: %.3f, replayed %.3f\n", names[i], gain, found);
+        assert_true(fabs(found / gain - 1) < 0.03);
     }
 }
 
