@@ -732,9 +732,10 @@ move_to_ended(struct cluster *c, struct stage *stage)
         stage->cojob->plain = stage->plain;
         plain_next(&stage->cojob->plain,
                    (stage->end_ms - stage->begin_ms) / 1000.0);
-        /* It may have been ended before. */
-        stage->plain.end -= plain_stage(&stage->plain)
-                            * (announced - stage->done) / MAX(announced, 1);
+        if (stage->done > 0 && stage->done < announced) {
+            stage->plain.end -= plain_stage(&stage->plain)
+                                * (announced - stage->done) / announced;
+        }
     }
     stage->cojob = NULL;
     stage->n_jobs = 0;

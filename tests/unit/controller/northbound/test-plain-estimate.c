@@ -43,16 +43,21 @@ stages_are_compared_with_the_plain_network(void **state)
                                          { .id = 2, .end = 3 },
                                          { .id = 0 } };
     const char *names[] = { "a/j", "b/j", "c/j" };
+    struct job *job;
 
     give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, NULL);
     assert_true(decide_run(f->d, 1000));
     assert_empty(status_predicted(decide_last(f->d)));
     assert_empty(status_gain(f->c));
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        find_job(f, names[i])->stage->plain = plain[i];
+    job = find_job(f, "a/j");
+    /* The simulation that the first decision began may replace them once. */
+    for (int i = 0; i < 2 && job->stage->plain.id != plain[0].id; i++) {
+        for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
+            find_job(f, names[k])->stage->plain = plain[k];
+        }
+        decide_touch(f->d);
+        assert_true(decide_run(f->d, 1400));
     }
-    decide_touch(f->d);
-    assert_true(decide_run(f->d, 3000));
     assert_compared(status_predicted(decide_last(f->d)), "order_mean_s", 2);
     give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, ends);
     assert_compared(status_gain(f->c), "measured_mean_s", 3);
