@@ -271,6 +271,7 @@ static char *
 create_server(struct shim *s)
 {
     struct server_config config = { .slots = s->slots,
+                                    .flows = s->flows,
                                     .bursts = s->bursts,
                                     .tap = s->tap,
                                     .boot_id = s->boot_id,

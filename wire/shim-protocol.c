@@ -92,6 +92,7 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
         [SHIM_CONNECTIONS] = { true, false, 0 },
         [SHIM_CONTROL] = { true, false, sizeof(struct shim_control) },
         [SHIM_ABOUT] = { true, false, 0 },
+        [SHIM_REFUSED] = { true, false, 0 },
     };
 
     union element element;

@@ -39,6 +39,7 @@
  *    SHIM_CONNECTIONS  -                          cc/takeover-state.h
  *    SHIM_CONTROL      struct shim_control        -
  *    SHIM_ABOUT        -                          text
+ *    SHIM_REFUSED      -                          struct shim_refused[]
  *
  * Slots
  * -----
@@ -101,8 +102,8 @@
  * meaning.
  *
  * A shim that is older than SHIM_MIN_SHARE, SHIM_BINS, SHIM_CONNECTIONS,
- * SHIM_CONTROL or SHIM_ABOUT replies EOPNOTSUPP, and works as without the
- * request. */
+ * SHIM_CONTROL, SHIM_ABOUT or SHIM_REFUSED replies EOPNOTSUPP, and works as
+ * without the request. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -155,6 +156,8 @@ enum shim_msg_type {
     SHIM_CONTROL = 34,
 
     SHIM_ABOUT = 37,
+
+    SHIM_REFUSED = 40,
 };
 
 struct shim_msg {
@@ -326,6 +329,14 @@ struct shim_burst_stats {
     uint32_t duty;              /* Part of the period during which the burst
                                  * lasts, in millionths. */
     uint32_t regularity;        /* Similarity of the bursts, in millionths. */
+};
+
+/* Entries of a slot's job in the shim's tables beyond its share, taken,
+ * refused or replaced, since the job got the slot; only slots with some. */
+struct shim_refused {
+    uint16_t slot;
+    uint16_t pad[3]; /* 0. */
+    uint64_t count;
 };
 
 #define SHIM_BIN_MS 10

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "wire/buffer.h"
 
@@ -336,8 +337,27 @@ clear_slots(const struct server_config *c, const uint16_t *slots, size_t n)
 
     for (size_t i = 0; i < n && !error; i++) {
         error = job_slots_clear(c->slots, slots[i]);
+        if (!error) {
+            flow_cache_forget(c->flows, slots[i]);
+        }
     }
     return error;
+}
+
+static size_t
+get_refused(const struct server_config *c, struct shim_refused *refused)
+{
+    size_t n = 0;
+
+    for (uint16_t slot = 1; slot < SHIM_MAX_SLOTS; slot++) {
+        uint64_t count = flow_cache_refused(c->flows, slot);
+
+        if (count) {
+            refused[n++] =
+                (struct shim_refused){ .slot = slot, .count = count };
+        }
+    }
+    return n * sizeof *refused;
 }
 
 static int
@@ -422,6 +442,9 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         return 0;
     case SHIM_BINS:
         *reply_size = get_bins(c, body, s->reply);
+        return 0;
+    case SHIM_REFUSED:
+        *reply_size = get_refused(c, s->reply);
         return 0;
     case SHIM_LEASE:
         job_slots_lease(c->slots, c->now(), lease->ms, lease->default_dscp);

@@ -29,6 +29,7 @@
 #include "wire/shim-protocol.h"
 
 struct bursts;
+struct flow_cache;
 struct job_slots;
 struct server;
 struct tap;
@@ -38,6 +39,7 @@ struct tap;
 
 struct server_config {
     struct job_slots *slots;
+    struct flow_cache *flows;
     struct bursts *bursts;
     struct tap *tap;
     uint64_t boot_id;

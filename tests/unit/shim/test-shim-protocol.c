@@ -16,6 +16,7 @@
 
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "shim/control/server.h"
 #include "tests/unit/unit-test.h"
@@ -25,6 +26,7 @@ static struct {
     char path[64];
     struct server *server;
     struct job_slots *slots;
+    struct flow_cache *flows;
     struct bursts *bursts;
     struct tap *tap;
     uint64_t rate, now;
@@ -116,6 +118,7 @@ set_up(void **state)
     t.rate = 50000000;
     t.now = 1000000000;
     t.slots = config.slots = job_slots_create();
+    t.flows = config.flows = flow_cache_create(1);
     t.bursts = config.bursts = bursts_create();
     t.tap = config.tap = tap_create(1 << 16);
     error = server_create(t.path, &config, &t.server);
@@ -132,6 +135,7 @@ tear_down(void **state)
     server_destroy(t.server);
     tap_destroy(t.tap);
     bursts_destroy(t.bursts);
+    flow_cache_destroy(t.flows);
     job_slots_destroy(t.slots);
     return access(t.path, F_OK) == 0;   /* It must have been removed. */
 }
@@ -666,6 +670,36 @@ facts_are_reported(void **state)
     shim_client_close(c);
 }
 
+/* A job that ends leaves neither flows nor counts. */
+static void
+refusals_are_reported(void **state)
+{
+    struct shim_client *c = open_client();
+    const uint16_t slot = 3;
+    struct shim_refused refused;
+    const void *body;
+    size_t size;
+
+    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, 0);
+    for (uint64_t i = 1; i <= 1 + FLOW_CACHE_BUCKETS * FLOW_CACHE_WAYS; i++) {
+        uint64_t bucket = i % FLOW_CACHE_BUCKETS;
+
+        flow_cache_learn(t.flows, i << 40 | bucket * 64, slot, 0);
+    }
+    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof refused);
+    memcpy(&refused, body, sizeof refused);
+    assert_int_equal(refused.slot, slot);
+    assert_int_equal(refused.count,
+                     FLOW_CACHE_BUCKETS * (FLOW_CACHE_WAYS - 1) + 1);
+    assert_int_equal(ask(c, SHIM_SLOT_CLEAR, &slot, sizeof slot, &body, &size),
+                     0);
+    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, 0);
+    shim_client_close(c);
+}
+
 int
 main(void)
 {
@@ -685,6 +719,7 @@ main(void)
         TEST(connections_are_sent_during_a_takeover_only),
         TEST(ports_are_reported),
         TEST(facts_are_reported),
+        TEST(refusals_are_reported),
     };
 
     return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);
