@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <rte_cycles.h>
 #include <rte_launch.h>
@@ -180,10 +181,23 @@ set_congestion(void *s_, const struct shim_congestion *law)
     }
 }
 
+/* Returns a number that nothing else has: who knew that of a table could
+ * choose flows that collide. */
+static uint64_t
+draw_secret(void)
+{
+    uint64_t secret;
+
+    while (getrandom(&secret, sizeof secret, 0) != sizeof secret) {
+        /* Interrupted. */
+    }
+    return secret;
+}
+
 static void
 create_tables(struct shim *s)
 {
-    s->flows = flow_cache_create(s->boot_id);
+    s->flows = flow_cache_create(draw_secret());
     s->slots = job_slots_create();
     s->bursts = bursts_create();
     s->tap = tap_create(TAP_BYTES);
