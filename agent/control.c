@@ -101,6 +101,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_put_integer(json, "default_bytes", status.totals->default_bytes);
     json_put_integer(json, "jobs", hmap_count(&registry->jobs));
     json_put_integer(json, "jobs_refused", registry->n_refused);
+    json_object_put(json, "users", users_to_json(&registry->users));
     json_object_put_string(json, "identity",
                            identity_is_blind(a->identity) ? "none" : "kernel");
     json_object_put(json, "looks", tracker_to_json(a->tracker));

@@ -316,6 +316,7 @@ telemetry_compose(const struct agent *a, bool pairs)
     }
     json_object_put(json, "ports", ports);
     json_put_integer(json, "jobs_refused", registry->n_refused);
+    json_object_put(json, "users", users_to_json(&registry->users));
     json_put_integer(json, "ip_bytes", status.totals->ip_bytes);
     json_put_integer(json, "default_bytes", status.totals->default_bytes);
     if (status.connected) {

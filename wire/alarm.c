@@ -18,6 +18,7 @@ const char *const alarm_codes[N_ALARM_CODES] = {
     [ALARM_SHIM_DOWN] = "shim-down",
     [ALARM_ORDER_NOT_APPLIED] = "order-not-applied",
     [ALARM_JOBS_REFUSED] = "jobs-refused",
+    [ALARM_TABLE_FULL] = "table-full",
     [ALARM_CLAIM_REFUSED] = "claim-refused",
     [ALARM_PROGRESS_REFUSED] = "progress-refused",
     [ALARM_STAGE_IDLE] = "stage-idle",

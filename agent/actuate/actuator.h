@@ -40,6 +40,9 @@ struct actuator_events {
     void (*bursts)(const char *job, const struct shim_burst_stats *tx,
                    const struct shim_burst_stats *rx, void *aux);
 
+    /* Entries of its tables that a shim has refused to 'job'. */
+    void (*refused)(const char *job, uint64_t n, void *aux);
+
     /* Traffic of 'job' in 'n' consecutive bins, none of which was reported
      * before; 'first' is the number of the first one. */
     void (*bins)(const char *job, uint64_t first, const struct shim_bin *,

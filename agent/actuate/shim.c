@@ -28,6 +28,7 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
+#define REFUSED_MS 1000        /* Between requests of SHIM_REFUSED. */
 /* Up to FEW_JOBS, bins are requested each time, so that iterations are counted
  * early; with more jobs one time of SELDOM: the shim keeps a little more than
  * a second. */
@@ -68,10 +69,12 @@ struct shim_actuator {
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
     long long next_connect, next_stats, next_lease, next_sync;
+    long long next_refused;     /* Of the next SHIM_REFUSED. */
     long long last_rx;          /* time_msec() of the last message, or of the
                                  * connect. */
 
     struct slot_changes slot_changes; /* Too large for the stack. */
+    uint64_t refused[SHIM_MAX_SLOTS]; /* Of the last reply. */
 };
 
 static const struct actuator_class shim_actuator_class;
@@ -228,6 +231,10 @@ request_counters(struct shim_actuator *s, long long now)
     }
     send_request(s, SHIM_PORTS, NULL, 0);
     bypass_requested(s->bypass, now);
+    if (now >= s->next_refused) {
+        s->next_refused = now + REFUSED_MS;
+        send_request(s, SHIM_REFUSED, NULL, 0);
+    }
     if (now >= s->next_about) {
         s->next_about = now + ABOUT_MS;
         send_request(s, SHIM_ABOUT, NULL, 0);
@@ -254,6 +261,28 @@ handle_list(struct shim_actuator *s, const void *body, size_t size)
             VLOG_INFO("%s: connected to the shim, process %" PRIu32 ", "
                       "%" PRIu64 " bit/s",
                       s->path, s->hello.pid, s->hello.rate_bps);
+        }
+    }
+    return 0;
+}
+
+static int
+handle_refused(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_refused *refused = body;
+    size_t n;
+
+    if (!count_items(size, 0, sizeof *refused, &n)) {
+        return EPROTO;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint16_t slot = refused[i].slot % SHIM_MAX_SLOTS;
+        const char *job = slot_table_name(&s->base.slots, slot);
+        uint64_t was = s->refused[slot], now = refused[i].count;
+
+        s->refused[slot] = now;
+        if (job && now > was) {
+            s->base.events->refused(job, now - was, s->base.aux);
         }
     }
     return 0;
@@ -301,6 +330,9 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
             return 0;
         }
         return handle_ports(s, body, size);
+
+    case SHIM_REFUSED:
+        return msg->status ? 0 : handle_refused(s, body, size);
 
     case SHIM_HELLO:
         if (msg->status || size < sizeof s->hello) {

@@ -74,6 +74,7 @@ struct claim {
     bool has_uid;               /* 'uid' is valid. */
     uid_t uid;                  /* User of the process, or the one that the
                                  * launcher has named. */
+    struct user *user;          /* Of the process; NULL for other things. */
 };
 
 /* Returns true if somebody with a right to the host makes claims of this

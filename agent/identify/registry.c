@@ -17,6 +17,7 @@ void
 registry_init(struct registry *r)
 {
     memset(r, 0, sizeof *r);
+    users_init(&r->users);
     hmap_init(&r->jobs);
     hmap_init(&r->claims);
 }
@@ -48,6 +49,9 @@ registry_drop_claim(struct registry *r, struct claim *claim)
 {
     hmap_remove(&r->claims, &claim->node);
     count_claim(r, claim, -1);
+    if (claim->user) {
+        shares_drop(&r->users.claims, &claim->user->claims);
+    }
     free(claim->path);
     free(claim);
 }
@@ -88,6 +92,7 @@ registry_uninit(struct registry *r)
     }
     hmap_destroy(&r->jobs);
     hmap_destroy(&r->claims);
+    users_uninit(&r->users);
 }
 
 /* Returns the job called 'name', or NULL. */
@@ -252,14 +257,14 @@ find_unregistered(const struct registry *r, const uid_t *uid)
     return found;
 }
 
-/* Removes a job without registration, of user '*uid' unless that is NULL.
- * Returns false without one. */
+/* Removes a job without registration, of user '*uid' unless that is NULL, if
+ * that user has more than 'n'.  Returns false without one. */
 static bool
-displace(struct registry *r, const uid_t *uid)
+displace(struct registry *r, const uid_t *uid, size_t n)
 {
     struct job *job = find_unregistered(r, uid);
 
-    if (!job) {
+    if (!job || count_jobs(r, job->uid, false) <= n) {
         return false;
     }
     end_job(r, job);
@@ -273,12 +278,35 @@ static bool
 make_space(struct registry *r, bool registered, const uid_t *uid)
 {
     bool limited = uid && (*uid || !registered);
+    size_t n = limited ? count_jobs(r, *uid, *uid != 0) : SIZE_MAX - 1;
 
-    if (limited && count_jobs(r, *uid, *uid != 0) >= REGISTRY_MAX_UID_JOBS) {
-        return registered && displace(r, uid);
+    if (limited && n >= REGISTRY_MAX_UID_JOBS) {
+        return registered && displace(r, uid, 0);
     }
     return (hmap_count(&r->jobs) < REGISTRY_MAX_JOBS
-            || (registered && displace(r, NULL)));
+            || displace(r, NULL, registered ? 0 : n + 1));
+}
+
+/* Adds a claim for 'what', unless a user has too many. */
+static struct claim *
+add_claim(struct registry *r, enum claim_source source,
+          const struct claim_what *what, const uid_t *uid)
+{
+    struct user *user = NULL;
+    struct claim *claim;
+
+    if (what->kind == CLAIMS_PROCESS) {
+        user = users_find(&r->users, uid ? *uid : 0, what->id);
+        if (!shares_admit(&r->users.claims, &user->claims)) {
+            return NULL;
+        }
+    }
+    claim = xzalloc(sizeof *claim);
+    claim->what = *what;
+    claim->source = source;
+    claim->user = user;
+    hmap_insert(&r->claims, &claim->node, claim_what_hash(what));
+    return claim;
 }
 
 static struct job *
@@ -341,7 +369,7 @@ registry_best_claim(const struct registry *r, const struct claim_what *what,
 
 /* Adds the claim of 'source' for 'what' to the job called 'name', in place of
  * its previous claim, for user '*uid', NULL if unknown.  Returns the job, NULL
- * if there are too many. */
+ * if there are too many of them or of claims. */
 struct job *
 registry_claim(struct registry *r, enum claim_source source, const char *name,
                const struct claim_what *what, const uid_t *uid, long long now)
@@ -355,13 +383,10 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
     }
     registered = registry_is_registered(job);
     claim = registry_find_claim(r, source, what);
-    if (!claim) {
-        claim = xzalloc(sizeof *claim);
-        claim->what = *what;
-        claim->source = source;
-        hmap_insert(&r->claims, &claim->node, claim_what_hash(what));
-    } else {
+    if (claim) {
         count_claim(r, claim, -1);
+    } else if (!(claim = add_claim(r, source, what, uid))) {
+        return NULL; /* A new job ends with the next scan. */
     }
     claim->job = job;
     claim->has_uid = uid != NULL;

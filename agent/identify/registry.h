@@ -31,10 +31,11 @@
  * claims by environment or port of other users end: they were squatting.
  *
  * A user can name any number of jobs.  So each user but root has at most
- * REGISTRY_MAX_UID_JOBS of them, root the same number without registration,
- * and a registered job takes the place of one without registration when the
- * registry or the user's quota is full: of the user with the most of them.
- * Refused jobs are counted.
+ * REGISTRY_MAX_UID_JOBS of them, root the same number without registration.
+ * When the registry or the user's quota is full, a registered job, or one of a
+ * user with fewer, takes the place of one without registration: of the user
+ * with the most of them.  Claims of processes are shared among users
+ * (users.h).  What is refused is counted.
  *
  * The registry owns its jobs; a "struct job *" is valid until
  * registry_remove() or until registry_end() removes it.  Main thread only. */
@@ -44,6 +45,7 @@
 #include <sys/types.h>
 
 #include "agent/identify/claim.h"
+#include "agent/identify/users.h"
 #include "openvswitch/hmap.h"
 #include "wire/progress-datagram.h"
 #include "wire/shim-protocol.h"
@@ -133,7 +135,8 @@ struct registry_class {
 struct registry {
     struct registry_class class;
     void *aux;
-    size_t n_process_claims;    /* Registered ones of processes. */
+    size_t n_process_claims; /* Registered ones of processes. */
+    struct users users;
     struct hmap jobs;           /* Contains struct job. */
     struct hmap claims;         /* Contains struct claim. */
     bool has_lost;              /* A job has lost claims of other users.

@@ -32,12 +32,15 @@ struct tracker {
 
     long long now;              /* time_msec() of the current run. */
     long long next_scan;        /* Of the cgroups. */
+    long long next_all;         /* Earliest look at all processes. */
 
     uint64_t n_scans;           /* Scans of the cgroup tree. */
     uint64_t n_questions;       /* Of the kernel. */
+    uint64_t n_lost;            /* Of those that did not fit, at 'next_all'. */
 };
 
 #define SCAN_MS 1000 /* Between scans of the cgroups. */
+#define ALL_MS 5000  /* Between looks at all processes. */
 #define MAX_USERS 16 /* Processes of a job that are asked for their user. */
 
 VLOG_DEFINE_THIS_MODULE(tracker);
@@ -128,6 +131,7 @@ scan_cgroups(struct tracker *t)
     t->n_scans++;
     t->next_scan = t->now + SCAN_MS;
     kernel_claims_touch(t->claims);
+    users_run(&t->registry.users, t->now);
     registry_begin(&t->registry);
     if (t->config.cgroup_root) {
         error = cgroup_scan(t->config.cgroup_root, see_cgroup, t);
@@ -238,6 +242,9 @@ ask_again(struct tracker *t)
 static void
 run_kernel(struct tracker *t)
 {
+    const struct identity_settings *settings =
+        identity_settings(t->config.identity);
+
     /* The sockets of processes that have lost their claim must leave the job's
      * slot at once. */
     if (t->registry.has_lost) {
@@ -245,6 +252,11 @@ run_kernel(struct tracker *t)
         ask_again(t);
     }
     identity_take_questions(t->config.identity, take_question, t);
+    if (t->now >= t->next_all && t->n_lost != settings->n_lost) {
+        t->next_all = t->now + ALL_MS;
+        t->n_lost = settings->n_lost;
+        questions_add_all(t->questions);
+    }
     if (questions_run(t->questions, t->now)) {
         kernel_claims_touch(t->claims);
     }
@@ -259,9 +271,11 @@ tracker_create(const struct tracker_config *config,
 
     t->config = *config;
     registry_init(&t->registry);
+    t->registry.users.cgroup_mount = config->cgroup_mount;
     t->registry.class = *class;
     t->registry.aux = aux;
     t->now = time_msec();
+    t->n_lost = identity_settings(config->identity)->n_lost;
     t->claims = kernel_claims_create(config->identity, &t->registry);
     t->questions = questions_create(&t->registry);
     set_ports(t);
@@ -276,9 +290,9 @@ tracker_destroy(struct tracker *t)
     if (!t) {
         return;
     }
-    registry_uninit(&t->registry);
-    questions_destroy(t->questions);
     kernel_claims_destroy(t->claims);
+    questions_destroy(t->questions);
+    registry_uninit(&t->registry);
     free(t);
 }
 

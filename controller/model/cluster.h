@@ -37,6 +37,7 @@
 #include "controller/model/overrides.h"
 #include "controller/model/progress-bound.h"
 #include "controller/model/shim-counters.h"
+#include "controller/model/telemetry-report.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
@@ -101,6 +102,9 @@ struct host {
                                  * agent started. */
     long long refused_at;       /* time_msec() when 'jobs_refused' last grew, 0
                                  * if it never did. */
+    struct telemetry_user users[TELEMETRY_MAX_USERS]; /* With more than their
+                                                       * shares. */
+    size_t n_users;
     int64_t queued_bytes;       /* Bytes queued in its shim, -1 if unknown. */
     struct shim_counters shim;  /* Counters of its shim, for metrics. */
     uint64_t moved[N_DIRS];     /* Bytes of jobs since the controller

@@ -510,6 +510,8 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
         host->refused_at = time_msec();
     }
     host->jobs_refused = r->jobs_refused;
+    memcpy(host->users, r->users, sizeof host->users);
+    host->n_users = r->n_users;
     host->bypass = r->bypass;
     host->reported_at = time_msec();
     host->clock_ms = r->time < 0 ? 0 : r->time - time_wall_msec();

@@ -241,10 +241,51 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
 }
 
 static char *
+parse_user(const struct json *json, struct telemetry_user *user)
+{
+    static const char allowed[] = "0123456789abcdef-_";
+    const struct json *pod;
+    struct ovsdb_parser p;
+    int64_t uid;
+
+    ovsdb_parser_init(&p, json, "user");
+    pod = ovsdb_parser_member(&p, "pod", OP_STRING | OP_OPTIONAL);
+    uid = parse_count(&p, "uid", pod ? -1 : 0);
+    user->uid = MAX(uid, 0);
+    user->entries = parse_count(&p, "entries", 0);
+    user->refused = parse_count(&p, "refused", 0);
+    if (pod
+        && (strlen(json_string(pod)) >= sizeof user->pod
+            || json_string(pod)[strspn(json_string(pod), allowed)])) {
+        ovsdb_parser_raise_error(&p, "'pod' is not an id");
+    } else if (pod) {
+        ovs_strlcpy(user->pod, json_string(pod), sizeof user->pod);
+    }
+    return finish_parser(&p);
+}
+
+static char *
+parse_users(const struct json *users, struct telemetry_report *r)
+{
+    char *error = NULL;
+
+    if (users && users->array.n > TELEMETRY_MAX_USERS) {
+        return xasprintf("%" PRIuSIZE " users, at most %d are allowed",
+                         users->array.n, TELEMETRY_MAX_USERS);
+    }
+    while (users && !error && r->n_users < users->array.n) {
+        error =
+            parse_user(users->array.elems[r->n_users], &r->users[r->n_users]);
+        r->n_users++;
+    }
+    return error;
+}
+
+static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
     const struct json *version, *host, *state, *bypass, *ports, *jobs;
-    const struct json *shim;
+    const struct json *shim, *users;
     struct ovsdb_parser p;
     char *error;
 
@@ -260,6 +301,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
     r->queued_bytes = parse_count(&p, "queued_bytes", -1);
     shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
+    users = ovsdb_parser_member(&p, "users", OP_ARRAY | OP_OPTIONAL);
     ports = ovsdb_parser_member(&p, "ports", OP_OBJECT);
     jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);
     if (version && version->integer != 1) {
@@ -281,6 +323,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->state = xstrdup(json_string(state));
     r->bypass = bypass && json_boolean(bypass);
     error = shim_counters_from_json(shim, &r->shim);
+    error = error ? error : parse_users(users, r);
     error = error ? error : parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
 }

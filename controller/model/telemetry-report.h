@@ -22,6 +22,7 @@ struct json;
 #define TELEMETRY_MAX_JOBS 1024
 #define TELEMETRY_MAX_PORTS 16
 #define TELEMETRY_MAX_REMOTES 128
+#define TELEMETRY_MAX_USERS 16
 #define TELEMETRY_MAX_ITERATION INT64_C(1000000000000000)
 
 /* Bytes that a host has sent for a job to an address. */
@@ -57,6 +58,13 @@ struct telemetry_job {
     size_t n_remotes;           /* 0 if the message does not report them. */
 };
 
+/* A user who has lately asked for more than its share of a host's tables. */
+struct telemetry_user {
+    char pod[65]; /* Id of the pod, or "" for a uid. */
+    uint32_t uid;
+    uint64_t entries, refused;
+};
+
 struct telemetry_report {
     char *host;
     char *state;                /* "ordered" or "fair". */
@@ -72,6 +80,8 @@ struct telemetry_report {
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
     int64_t queued_bytes;       /* Queued in the shim, -1 if unknown. */
     struct shim_counters shim;
+    struct telemetry_user users[TELEMETRY_MAX_USERS];
+    size_t n_users;
     struct telemetry_job *jobs;
     size_t n_jobs;
 };

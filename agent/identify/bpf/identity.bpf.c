@@ -35,7 +35,6 @@
 #define LOOPBACK 1 /* Index of "lo" in every namespace. */
 #define N_CLAIMS 65536
 #define N_QUEUES 512
-#define N_PAIRS 16384
 #define N_PROCESSES_ASKED 8192
 #define QUESTIONS_SIZE 65536 /* Bytes. */
 
@@ -82,8 +81,8 @@ struct {
 } control SEC(".maps");
 
 struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, N_PAIRS);
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, IDENTITY_PAIRS);
     __type(key, struct identity_pair);
     __type(value, __u64);
 } sent SEC(".maps");
@@ -143,7 +142,7 @@ struct {
     __type(value, struct identity_owner);
 } owners SEC(".maps");
 
-static __always_inline const struct identity_settings *
+static __always_inline struct identity_settings *
 get_settings(void)
 {
     __u32 zero = 0;
@@ -153,8 +152,9 @@ get_settings(void)
 
 /* Sockets. */
 
-/* Asks the agent about a process, unless it was asked just now.  If the ring
- * is full, the next socket or packet asks. */
+/* Asks the agent about a process, unless it was asked just now.  Many
+ * processes of one user fill the ring: the agent learns that, and looks at
+ * all. */
 static __always_inline void
 ask_about(__u32 tgid, __u32 uid, __u64 cgroup, __u32 rule, __u64 now)
 {
@@ -173,6 +173,12 @@ ask_about(__u32 tgid, __u32 uid, __u64 cgroup, __u32 rule, __u64 now)
         question->rule = rule;
         bpf_ringbuf_submit(question, 0);
         bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
+    } else {
+        struct identity_settings *s = get_settings();
+
+        if (s) {
+            __sync_fetch_and_add(&s->n_lost, 1);
+        }
     }
 }
 
@@ -500,11 +506,13 @@ __noinline int
 count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
            __u64 bytes)
 {
+    const struct identity_settings *s = get_settings();
+    struct identity_traffic *t = bpf_map_lookup_elem(&traffic, &slot);
     struct identity_pair pair = { .slot = 0 };
     __u64 *sum;
     long error;
 
-    if (!p) {
+    if (!p || !s || !t) {
         return 0;
     }
     if (p->family == 4) {
@@ -523,7 +531,8 @@ count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
     sum = bpf_map_lookup_elem(&sent, &pair);
     if (sum) {
         __sync_fetch_and_add(sum, bytes);
-    } else {
+    } else if (t->n_pairs < s->max_pairs) {
+        __sync_fetch_and_add(&t->n_pairs, 1);
         bpf_map_update_elem(&sent, &pair, &bytes, BPF_ANY);
     }
     return 0;
@@ -816,7 +825,7 @@ stagecoach_out(struct __sk_buff *skb)
     }
     if (p.family) {
         bytes = count(t, skb, &p, SENT, 0);
-        if (s->has_pairs && slot) {
+        if (s->max_pairs && slot) {
             count_pair(skb, &p, slot, bytes);
         }
     } else {

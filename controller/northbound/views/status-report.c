@@ -47,7 +47,7 @@ struct hosts_summary {
     long long lag_ms;           /* Largest host_lag_ms(). */
     double ip_bytes;            /* IP bytes sent by all hosts. */
     double tagged_bytes;        /* Part of 'ip_bytes' of known jobs. */
-    struct names disconnected, bypass, lagging, refusing;
+    struct names disconnected, bypass, lagging, refusing, hogs;
 };
 
 static void
@@ -80,6 +80,15 @@ add_host(struct hosts_summary *s, const struct host *host)
     if (host->refused_at && time_msec() < host->refused_at + REFUSED_MS) {
         add_name(&s->refusing, host->name);
     }
+    for (size_t i = 0; i < host->n_users; i++) {
+        const struct telemetry_user *user = &host->users[i];
+        char *name = user->pod[0]
+                         ? xasprintf("pod %s on %s", user->pod, host->name)
+                         : xasprintf("user %u on %s", user->uid, host->name);
+
+        add_name(&s->hogs, name);
+        free(name);
+    }
 }
 
 static void
@@ -102,6 +111,7 @@ summary_uninit(struct hosts_summary *s)
     ds_destroy(&s->bypass.text);
     ds_destroy(&s->lagging.text);
     ds_destroy(&s->refusing.text);
+    ds_destroy(&s->hogs.text);
 }
 
 /* Returns the share of the sent bytes that belong to known jobs, 0 to 1. */
@@ -244,6 +254,12 @@ add_alarms(struct json *alarms, const struct status_facts *facts,
                   "jobs were refused on %s: a user or the host has "
                   "too many, or processes name the job of another user",
                   ds_cstr(&s->refusing.text));
+    }
+    if (s->hogs.n) {
+        alarm_add(alarms, ALARM_TABLE_FULL,
+                  "more than a share of a table is asked for by %s: nobody "
+                  "else loses by it",
+                  ds_cstr(&s->hogs.text));
     }
     add_refusals(alarms, facts->cluster);
     add_stages(alarms, facts->cluster);

@@ -17,6 +17,7 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/socket.h"
+#include "openvswitch/json.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
@@ -330,6 +331,38 @@ user_cannot_fill_the_registry(void **state OVS_UNUSED)
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_UID_JOBS + 1);
 }
 
+/* Claims of a user's processes beyond its share, when there are too many. */
+static void
+user_cannot_take_all_claims(void **state OVS_UNUSED)
+{
+    struct shares *table = &r.users.claims;
+    int pid = 2;
+
+    while (!shares_full(table)) {
+        assert_non_null(claim_by(&r, BOB, "bob/t0", pid++));
+    }
+    assert_null(claim_by(&r, BOB, "bob/t0", pid++));
+    assert_int_equal(users_find(&r.users, BOB, 0)->claims.n_refused, 1);
+    for (uint32_t i = 0; i < table->size / 2; i++) {
+        assert_non_null(claim_by(&r, ANN, "asha/t0", pid++));
+    }
+    assert_null(claim_by(&r, ANN, "asha/t0", pid));
+    registry_remove(&r, registry_find(&r, "bob/t0"));
+    assert_int_equal(users_find(&r.users, BOB, 0)->claims.n, 0);
+    assert_non_null(claim_by(&r, ANN, "asha/t0", pid));
+
+    /* An alarm names whom was refused, for a minute. */
+    for (int minute = 0; minute < 3; minute++) {
+        struct json *json;
+
+        users_run(&r.users, 1 + minute * 60001);
+        json = users_to_json(&r.users);
+        assert_int_equal(json->array.n, minute ? 0 : 2);
+        json_destroy(json);
+    }
+    assert_int_equal(hmap_count(&r.users.all), 1);
+}
+
 static void
 registered_jobs_displace_others(void **state OVS_UNUSED)
 {
@@ -346,14 +379,16 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
             free(name);
         }
     }
-    assert_null(claim_by(&r, ANN, "asha/t0", 5000));
+    assert_non_null(claim_by(&r, ANN, "asha/t0", 5000));
+    assert_int_equal(n_gone, 2); /* The last user took one too. */
+    assert_null(claim_by(&r, 1, "u1/more", 5001));
     for (int i = 0; i < 3; i++) {
         char *name = xasprintf("asha/r%d", i);
 
         assert_non_null(registry_see(&r, name, 100 + i, ANN, 0));
         free(name);
     }
-    assert_int_equal(n_gone, 3);
+    assert_int_equal(n_gone, 5);
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_JOBS);
     assert_non_null(registry_find(&r, "asha/r0"));
 }
@@ -665,6 +700,7 @@ main(void)
         TEST(registration_ends_squatting),
         TEST(owner_ends_squatting),
         TEST(user_cannot_fill_the_registry),
+        TEST(user_cannot_take_all_claims),
         TEST(registered_jobs_displace_others),
         TEST(progress_is_the_jobs_own_or_its_users),
         cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),

@@ -1180,7 +1180,7 @@ bytes_are_counted_by_address_while_wanted(void **state)
     dscp_sent_by(a);
     identity_take_pairs(f->id, take_pair, sums);
     assert_int_equal(sums[0], 0);
-    identity_settings(f->id)->has_pairs = true;
+    identity_settings(f->id)->max_pairs = 100;
     dscp_sent_by(a);
     dscp_sent_by(a);
     make_ipv6(f);

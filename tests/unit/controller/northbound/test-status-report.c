@@ -127,6 +127,13 @@ refused_jobs_raise_an_alarm(void **state)
     assert_alarm(f, "jobs were refused on h3: a user or the host has too "
                  "many, or processes name the job of another user");
     host(f, "h3")->refused_at = 0;
+    host(f, "h1")->n_users = 1;
+    host(f, "h1")->users[0].uid = 1001;
+    host(f, "h3")->n_users = 1;
+    strcpy(host(f, "h3")->users[0].pod, "c3a1-d2");
+    assert_alarm(f, "more than a share of a table is asked for by user "
+                    "1001 on h1, pod c3a1-d2 on h3: nobody else loses by it");
+    host(f, "h1")->n_users = host(f, "h3")->n_users = 0;
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, "asha", 1, true);
