@@ -266,15 +266,16 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
     SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
         const struct job *job = node->data;
         const struct job_refusal *refusal = job_refusal(job, host->name);
+        bool here = (refusal ? refusal->reason == MEMBERSHIP_ELSEWHERE
+                             : shash_find(&job->traffic, host->name) != NULL);
 
         if (!ctx->observe && job->live && job->cojob->uid
             && (refusal || shash_find(&job->traffic, host->name))) {
             w->owned[w->n_owned] = job->full_name;
             w->owners[w->n_owned++] = job->cojob->uid;
         }
-        if (!ctx->observe && job->live && job->level >= 0 && !refusal
-            && job->override != OVERRIDE_EXCLUDE
-            && shash_find(&job->traffic, host->name)) {
+        if (!ctx->observe && job->live && job->level >= 0 && here
+            && job->override != OVERRIDE_EXCLUDE) {
             w->names[w->n] = job->full_name;
             w->ranks[w->n] = shares ? job->level : job->rank;
             w->levels[w->n] = job->level;

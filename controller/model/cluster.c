@@ -4,6 +4,7 @@
 
 #include "controller/model/cluster.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -347,18 +348,37 @@ job_refusal(const struct job *job, const char *host)
     return r && time_msec() < r->at + CLUSTER_REFUSAL_MS ? r : NULL;
 }
 
+/* Returns "user 1000", or 'space' if 'uid' is of a namespace of pods. */
+static char *
+user_to_string(uint64_t uid, const char *space)
+{
+    return (uid > MEMBERSHIP_MAX_UID ? xstrdup(space)
+                                     : xasprintf("user %" PRIu64, uid));
+}
+
 /* Returns why processes are not admitted; the caller frees. */
 char *
 job_refusal_to_string(const struct job *job, const struct job_refusal *r)
 {
-    return (r->reason == MEMBERSHIP_UNREGISTERED
-            ? xstrdup("known by their environment only, which the policy does "
-                      "not trust")
-            : r->has_uid
-            ? xasprintf("of user %u, and the owner of %s is user %u", r->uid,
-                        job->cojob->name, job->cojob->uid)
-            : xasprintf("of an unknown user, and the owner of %s is user %u",
-                        job->cojob->name, job->cojob->uid));
+    const struct cojob *cojob = job->cojob;
+    char *theirs, *owner, *text;
+
+    if (r->reason == MEMBERSHIP_UNREGISTERED) {
+        return xstrdup("known by their environment only, which the policy "
+                       "does not trust");
+    } else if (r->reason == MEMBERSHIP_ELSEWHERE) {
+        return xstrdup("not announced there, and no other host of the job "
+                       "sends to them");
+    }
+    theirs = (r->has_uid ? user_to_string(r->uid, "another namespace")
+                         : xstrdup("an unknown user"));
+    owner =
+        user_to_string(cojob->uid, cojob->owner ? cojob->owner : "another");
+    text = xasprintf("of %s, and the owner of %s is %s", theirs, cojob->name,
+                     owner);
+    free(theirs);
+    free(owner);
+    return text;
 }
 
 /* Stages. */
@@ -561,6 +581,8 @@ restart_job(const struct cluster *c, struct job *job)
         t->mark_iteration = t->estimated = -1;
         t->estimated_before = 0;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
+        t->standing = HOST_UNKNOWN;
+        t->moved = 0;
         shash_clear_free_data(&t->sent_to);
     }
     job->rest = PROGRESS_SOURCE_NONE;
@@ -764,7 +786,7 @@ digest_stage(const struct stage *stage)
     digest = hash_double(stage->cojob->weight, digest);
     digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
                          digest);
-    digest = hash_add(digest, stage->cojob->uid);
+    digest = hash_add64(digest, stage->cojob->uid);
     for (size_t i = 0; i < stage->n_jobs; i++) {
         const struct job *job = stage->jobs[i];
 

@@ -116,13 +116,27 @@ struct host {
 struct progress_source {
     int64_t iteration;          /* Last iteration reported, -1 if none. */
     int64_t sampled;            /* Iteration of the last metric, -1 if none. */
+    double others;              /* Bytes that other hosts had moved at its last
+                                 * report. */
+    double base;                /* The same when the job had done... */
+    int64_t base_iteration;     /* ...this iteration. */
 };
 
-#define PROGRESS_SOURCE_NONE ((struct progress_source) { -1, -1 })
+#define PROGRESS_SOURCE_NONE ((struct progress_source){ -1, -1, 0, 0, -1 })
+
+/* Why what a host reports of a job counts, see host-word.h. */
+enum host_standing {
+    HOST_UNKNOWN, /* It does not, or its intent says so. */
+    HOST_FIRST,   /* The first one of a job without places. */
+    HOST_NAMED,   /* The others send to it. */
+};
 
 /* Traffic of one job on one host. */
 struct job_traffic {
     struct host *host;
+    enum host_standing standing;
+    double moved;               /* Bytes sent and received since the job
+                                 * began. */
     bool known;                 /* 'bytes' is a base for differences. */
     long long at;               /* time_msec() of the last telemetry, 0 before
                                  * the first. */
@@ -149,6 +163,7 @@ struct job_traffic {
     struct shash sent_to;       /* Name of another host -> uint64_t: bytes that
                                  * connections have sent to it, as the host's
                                  * agent measured; empty if it does not. */
+    double sent;                /* Those to all addresses. */
 
     int workers[N_ROLES];       /* Processes on the host, by the intent. */
 };
@@ -157,7 +172,7 @@ struct job_traffic {
 struct job_refusal {
     enum membership reason;     /* Not MEMBERSHIP_ADMITTED. */
     bool has_uid;               /* 'uid' is valid. */
-    uint32_t uid;               /* User of the processes. */
+    uint64_t uid;               /* User of the processes. */
     long long at;               /* time_msec() of the last telemetry. */
 };
 
@@ -186,6 +201,8 @@ struct job {
     uint64_t reports_refused;   /* Progress reports of other processes that
                                  * hosts have refused, since it began. */
     int64_t reports_refused_at; /* time_msec() of the last one, 0 without. */
+    const struct host *refused_host; /* Whose report the bound has refused
+                                      * last, NULL: of a REST client. */
     double sent;                /* Bytes sent by all hosts in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct shash refused;       /* Host name -> struct job_refusal. */
@@ -298,7 +315,7 @@ struct cojob {
     char *name;
     char *owner;                /* User or REST client that began it, by the
                                  * intent; NULL if unknown. */
-    uint32_t uid;               /* User whose processes its jobs have, by the
+    uint64_t uid;               /* User whose processes its jobs have, by the
                                  * intent; 0: of any user. */
     bool seen;                  /* Added since cluster_intent_begin(). */
     bool running;

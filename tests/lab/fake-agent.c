@@ -46,6 +46,7 @@ job_to_json(const struct fake_job *job, long long elapsed)
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->name);
+    json_object_put(json, "uid", json_integer_create(getuid()));
     json_object_put(json, "tx_bytes", json_integer_create(bytes));
     json_object_put(json, "rx_bytes", json_integer_create(bytes / 2));
     json_object_put(json, "iteration",

@@ -227,10 +227,14 @@ explain_refusals(struct explanation *e)
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, &e->job->refused) {
-        char *why = job_refusal_to_string(e->job, node->data);
+        const struct job_refusal *r = node->data;
+        char *why = job_refusal_to_string(e->job, r);
 
-        add_sentence(e, "processes on %s claim it, or did, without priority: "
-                     "they are %s", node->name, why);
+        add_sentence(e, "processes on %s claim it, or did, %s: they are %s",
+                     node->name,
+                     r->reason == MEMBERSHIP_ELSEWHERE ? "and do not count"
+                                                       : "without priority",
+                     why);
         free(why);
     }
 }
@@ -247,9 +251,13 @@ explain_progress_refusals(struct explanation *e)
                      e->job->reports_refused);
     }
     if (b->n_refused) {
-        add_sentence(e, "%"PRIu64" progress reports did not count, the last "
-                     "one of iteration %"PRId64": more than its traffic can "
-                     "have carried", b->n_refused, b->refused);
+        add_sentence(e,
+                     "%" PRIu64 " progress reports did not count, the last "
+                     "one of iteration %" PRId64 " from %s: more than the "
+                     "traffic of other hosts can have carried",
+                     b->n_refused, b->refused,
+                     e->job->refused_host ? e->job->refused_host->name
+                                          : "a client");
     }
 }
 

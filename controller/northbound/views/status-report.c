@@ -128,13 +128,18 @@ add_refusals(struct json *alarms, const struct cluster *c)
 
     for (size_t i = 0; i < shash_count(&c->jobs) && n < MAX_NAMED; i++) {
         const struct job *job = jobs[i]->data;
+        const struct host *host =
+            (job->bound.refused_at > job->reports_refused_at
+                 ? job->refused_host
+                 : NULL);
         const struct shash_node *node;
 
         if (job->live && refuses_progress(job)) {
             alarm_add(alarms, ALARM_PROGRESS_REFUSED,
-                      "progress reports of %s were refused: "
+                      "progress reports of %s%s%s were refused: "
                       "stagecoach explain %s has the reason",
-                      job->full_name, job->full_name);
+                      job->full_name, host ? " from " : "",
+                      host ? host->name : "", job->full_name);
             n++;
         }
         SHASH_FOR_EACH (node, &job->refused) {
@@ -144,9 +149,12 @@ add_refusals(struct json *alarms, const struct cluster *c)
                 char *why = job_refusal_to_string(job, r);
 
                 alarm_add(alarms, ALARM_CLAIM_REFUSED,
-                          "processes on %s claim %s and have no "
-                          "priority: they are %s",
-                          node->name, job->full_name, why);
+                          "processes on %s claim %s and %s: they are %s",
+                          node->name, job->full_name,
+                          r->reason == MEMBERSHIP_ELSEWHERE
+                              ? "do not count"
+                              : "have no priority",
+                          why);
                 free(why);
                 n++;
                 break;
