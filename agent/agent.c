@@ -156,7 +156,7 @@ on_job_begin(struct job *job, void *a_)
 }
 
 static bool
-on_job_owner(const char *name, uid_t *uidp, void *a_)
+on_job_owner(const char *name, uint64_t *uidp, void *a_)
 {
     const struct agent *a = a_;
     struct membership_owner owner;
@@ -489,7 +489,7 @@ run_wanted(struct agent *a, long long now)
                  || now - a->started >= GRACE_MS;
     if (changed || a->decided != was_decided) {
         HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
-            uid_t uid;
+            uint64_t uid;
 
             if (on_job_owner(job->name, &uid, a)) {
                 registry_set_owner(tracker_registry(a->tracker), job, uid);

@@ -189,21 +189,11 @@ questions_add_all(struct questions *q)
 
 /* Jobs of processes. */
 
-/* Returns the claim of the process with the highest precedence, or NULL. */
-static const struct claim *
-find_claim(const struct registry *r, const struct process *process)
-{
-    struct claim_what what = { CLAIMS_PROCESS, process->pid };
-    const struct claim *claim = registry_best_claim(r, &what, NULL);
-
-    return claim && claim->born && claim->born != process->born ? NULL : claim;
-}
-
 /* Claims the process of this user for the job called 'name', unless it is of
  * another user, which is a warning.  Returns false if that may change, because
  * the user of the job is unknown. */
 static bool
-claim_process(struct registry *r, const struct process *process, uid_t uid,
+claim_process(struct registry *r, const struct process *process, uint64_t uid,
               enum claim_source source, const char *name, long long now)
 {
     struct claim_what what = { CLAIMS_PROCESS, process->pid };
@@ -222,7 +212,10 @@ claim_process(struct registry *r, const struct process *process, uid_t uid,
         return !job || job->has_uid;
     }
     if (registry_claim(r, source, name, &what, &uid, now)) {
-        registry_find_claim(r, source, &what)->born = process->born;
+        struct claim *claim = registry_find_claim(r, source, &what);
+
+        claim->born = process->born;
+        process_real_user(process->pid, &claim->real);
     }
     return true;
 }
@@ -233,7 +226,7 @@ static void
 inherit(struct registry *r, const struct process *process, uid_t uid,
         long long now)
 {
-    const struct claim *claim = find_claim(r, process);
+    const struct claim *claim = registry_best_of_process(r, process, NULL);
     struct process ancestor = *process;
 
     if (claim && claim->born && !r->n_process_claims) {
@@ -243,7 +236,7 @@ inherit(struct registry *r, const struct process *process, uid_t uid,
         if (!process_read(ancestor.parent, &ancestor)) {
             return;
         }
-        claim = find_claim(r, &ancestor);
+        claim = registry_best_of_process(r, &ancestor, NULL);
         if (claim) {
             char *name = xstrdup(claim->job->name);
 
@@ -293,7 +286,7 @@ look(struct registry *r, const struct process *process, struct asked *a,
             inherit(r, process, uid, now);
         }
     }
-    return find_claim(r, process) != NULL;
+    return registry_best_of_process(r, process, NULL) != NULL;
 }
 
 /* Answers one question.  Returns true if the process belongs to a job; then,
@@ -386,7 +379,8 @@ questions_claim(struct questions *q, pid_t pid, const char *job, long long now)
     struct process process;
     uid_t uid;
 
-    if (!process_read(pid, &process) || find_claim(q->registry, &process)
+    if (!process_read(pid, &process)
+        || registry_best_of_process(q->registry, &process, NULL)
         || !process_user(pid, &uid)) {
         return false;
     }

@@ -51,6 +51,7 @@
 struct iterations;
 struct log_reader;
 struct pairs_remote;
+struct process;
 struct waiting;
 
 /* Number of job slots: those of a shim but 0, no job, and the last one, whose
@@ -70,7 +71,7 @@ struct job {
     size_t n_registered;        /* Claims of 'n_claims' whose source is
                                  * claim_source_is_registered(). */
     bool has_uid;               /* 'uid' is valid. */
-    uid_t uid;                  /* User of its processes. */
+    uint64_t uid;               /* User of its processes. */
     enum claim_source uid_source;       /* Source of 'uid', if that is valid;
                                          * CLAIM_CGROUP also if the controller
                                          * has sent it. */
@@ -123,7 +124,7 @@ struct registry_class {
 
     /* Stores the user that owns the job, by the controller.  Returns false if
      * that is unknown. */
-    bool (*owner)(const char *name, uid_t *, void *aux);
+    bool (*owner)(const char *name, uint64_t *, void *aux);
 
     /* Returns the slot of the job called 'name', 0 if it has none.  Called by
      * kernel-claims.c, and not NULL there. */
@@ -148,22 +149,22 @@ void registry_uninit(struct registry *);
 
 void registry_begin(struct registry *);
 struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
-                         uid_t, long long now);
+                         uint64_t, long long now);
 void registry_leave(struct registry *, struct job *);
 void registry_end(struct registry *);
 void registry_remove(struct registry *, struct job *);
 
 /* Users. */
 bool registry_is_registered(const struct job *);
-bool registry_may_join(const struct registry *, const char *name, uid_t,
+bool registry_may_join(const struct registry *, const char *name, uint64_t,
                        bool host_root);
 void registry_set_uid(struct registry *, struct job *, enum claim_source,
-                      uid_t);
-void registry_set_owner(struct registry *, struct job *, uid_t);
+                      uint64_t);
+void registry_set_owner(struct registry *, struct job *, uint64_t);
 
 struct job *registry_claim(struct registry *, enum claim_source,
                            const char *name, const struct claim_what *,
-                           const uid_t *uid, long long now);
+                           const uint64_t *uid, long long now);
 bool registry_unclaim(struct registry *, enum claim_source, const char *name,
                       const struct claim_what *);
 void registry_set_gpus(struct registry *, struct claim *, unsigned int gpus);
@@ -173,6 +174,9 @@ struct claim *registry_find_claim(const struct registry *, enum claim_source,
 const struct claim *registry_best_claim(const struct registry *,
                                         const struct claim_what *,
                                         const struct claim *best);
+const struct claim *registry_best_of_process(const struct registry *,
+                                             const struct process *,
+                                             const struct claim *best);
 
 struct job *registry_find(const struct registry *, const char *name);
 

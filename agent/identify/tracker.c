@@ -33,22 +33,14 @@ struct tracker {
     long long now;              /* time_msec() of the current run. */
     long long next_scan;        /* Of the cgroups. */
 
-    uint64_t n_scans;           /* Scans of the cgroup tree. */
-    uint64_t n_questions;       /* Of the kernel. */
+    uint64_t n_scans;     /* Scans of the cgroup tree. */
+    uint64_t n_questions; /* Of the kernel. */
 };
 
 #define SCAN_MS 1000 /* Between scans of the cgroups. */
 #define MAX_USERS 16 /* Processes of a job that are asked for their user. */
 
 VLOG_DEFINE_THIS_MODULE(tracker);
-
-static void
-see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
-{
-    struct tracker *t = t_;
-
-    registry_see(&t->registry, name, id, uid, t->now);
-}
 
 /* Returns true if the process, cgroup or namespace of 'claim' still exists. */
 static bool
@@ -96,26 +88,30 @@ find_user(const char *path, uid_t *uidp)
     return found;
 }
 
-/* Finds the users of jobs whose cgroups root has created, unless their
- * launcher has named them.  The first processes may still be root's. */
+/* Finds the user of a job whose cgroup root has created, unless its launcher
+ * has named it.  The first processes may still be root's. */
 static void
-find_users(struct tracker *t)
+find_user_of(struct tracker *t, struct job *job)
 {
-    struct job *job;
+    char *path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
+    uid_t uid;
 
-    HMAP_FOR_EACH (job, node, &t->registry.jobs) {
-        char *path;
-        uid_t uid;
+    if (job->cgroup
+        && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
+        && find_user(path, &uid)) {
+        registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
+    }
+    free(path);
+}
 
-        if (!job->cgroup || (job->has_uid && job->uid
-                             && job->uid_source <= CLAIM_CGROUP)) {
-            continue;
-        }
-        path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
-        if (find_user(path, &uid)) {
-            registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
-        }
-        free(path);
+static void
+see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
+{
+    struct tracker *t = t_;
+    struct job *job = registry_see(&t->registry, name, id, uid, t->now);
+
+    if (job) {
+        find_user_of(t, job);
     }
 }
 
@@ -140,7 +136,6 @@ scan_cgroups(struct tracker *t)
         return;
     }
     check_claims(t);
-    find_users(t);
     registry_end(&t->registry);
 }
 
@@ -222,8 +217,12 @@ take_question(const struct identity_question *question, void *t_)
     if (question->rule) {
         claim_by_port(t, question->tgid, question->rule);
     } else {
+        uid_t uid;
+
         find_job_of_cgroup(t, question->tgid, question->cgroup);
-        questions_add(t->questions, question->tgid, question->uid);
+        if (process_user(question->tgid, &uid)) {
+            questions_add(t->questions, question->tgid, uid);
+        }
     }
 }
 
@@ -359,10 +358,11 @@ tracker_claim(struct tracker *t, struct claim_request *r)
     free(claim->path);
     claim->path = r->path;
     r->path = NULL;
-    claim->born =
-        r->what.kind == CLAIMS_PROCESS && process_read(r->what.id, &process)
-            ? process.born
-            : 0;
+    claim->born = 0;
+    if (r->what.kind == CLAIMS_PROCESS && process_read(r->what.id, &process)
+        && process_real_user(process.pid, &claim->real)) {
+        claim->born = process.born;
+    }
     registry_set_gpus(&t->registry, claim, r->gpus);
     job->rung = r->rung >= 0 ? r->rung : job->rung;
     ask_again(t);

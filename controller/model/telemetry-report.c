@@ -100,10 +100,6 @@ parse_claim(struct ovsdb_parser *p)
         = ovsdb_parser_member(p, "registered", OP_BOOLEAN | OP_OPTIONAL);
     int64_t uid = parse_count(p, "uid", -1);
 
-    if (uid > MEMBERSHIP_MAX_UID) {
-        ovsdb_parser_raise_error(p, "'uid' is not from 0 to %u",
-                                 MEMBERSHIP_MAX_UID);
-    }
     return (struct membership_claim) {
         .registered = !registered || json_boolean(registered),
         .has_uid = uid >= 0, .uid = MAX(uid, 0),

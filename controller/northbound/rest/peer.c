@@ -16,6 +16,7 @@
 #include "controller/intent/intent-edit.h"
 #include "policies/policy.h"
 #include "util.h"
+#include "wire/membership.h"
 
 #define MAX_NAME 256 /* Bytes of a part of a subject. */
 
@@ -124,8 +125,9 @@ peer_limit(const struct peer *peer, const struct policy *policy,
     if (peer->role == PEER_OPERATOR) {
         return NULL;
     } else if (edit->uid) {
-        return xasprintf("/uid: %lld from a client of role %s; expected a "
+        return xasprintf("/%s: %lld from a client of role %s; expected a "
                          "body without it, or role %s",
+                         edit->uid > MEMBERSHIP_MAX_UID ? "namespace" : "uid",
                          edit->uid, peer_role_names[peer->role],
                          peer_role_names[PEER_OPERATOR]);
     } else if (edit->weight > policy->weight_limit) {
@@ -141,7 +143,7 @@ peer_limit(const struct peer *peer, const struct policy *policy,
 }
 
 bool
-peer_may_change(const struct peer *peer, const char *owner, uint32_t uid)
+peer_may_change(const struct peer *peer, const char *owner, uint64_t uid)
 {
     return (peer->role == PEER_OPERATOR
             || intent_is_owner(peer->actor, peer->uid, owner, uid));

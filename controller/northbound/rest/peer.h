@@ -73,6 +73,6 @@ char *peer_limit(const struct peer *, const struct policy *,
 
 /* Returns true if 'peer' may change a search of 'owner', whose number is
  * 'uid', 0 without one.  'owner' is null if it is unknown. */
-bool peer_may_change(const struct peer *, const char *owner, uint32_t uid);
+bool peer_may_change(const struct peer *, const char *owner, uint64_t uid);
 
 #endif /* controller/northbound/rest/peer.h */

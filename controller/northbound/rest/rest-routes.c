@@ -318,7 +318,9 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
     if (!error) {
         r->edit.cojob = xstrdup(r->args[0]);
         r->edit.job = xstrdup(r->args[1]);
-        r->edit.owner = xstrdup(r->peer->actor);
+        if (!r->edit.owner) {
+            r->edit.owner = xstrdup(r->peer->actor);
+        }
         r->edit.outcome = nullable_xstrdup(outcome);
         r->edit.rung = rung;
         error = intent_edit_check(&r->edit);

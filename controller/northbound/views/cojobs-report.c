@@ -101,7 +101,7 @@ cojob_to_json(const struct shash_node *node)
     }
     json_object_put_string(json, "cojob", cojob->name);
     json_object_put_string(json, "owner", cojob->owner ? cojob->owner : "");
-    if (cojob->uid) {
+    if (cojob->uid && cojob->uid <= MEMBERSHIP_MAX_UID) {
         json_put_integer(json, "owner_uid", cojob->uid);
     }
     json_object_put_string(json, "state", cojob->running ? "running" : "done");

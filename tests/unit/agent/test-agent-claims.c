@@ -73,7 +73,7 @@ assert_owner(const struct registry *r, const struct claim_what *whats,
 enum { ANN = 1000, BOB = 1001 };
 
 static struct job *
-claim_by(struct registry *r, uid_t uid, const char *name, uint64_t pid)
+claim_by(struct registry *r, uint64_t uid, const char *name, uint64_t pid)
 {
     const struct claim_what what = { CLAIMS_PROCESS, pid };
 
@@ -238,7 +238,7 @@ nobody_joins_the_job_of_another(void **state OVS_UNUSED)
 static void
 registration_ends_squatting(void **state OVS_UNUSED)
 {
-    const uid_t ann = ANN;
+    const uint64_t ann = ANN;
     const struct claim_what netns = { CLAIMS_NETNS, 7 };
     struct job *job;
 
@@ -278,7 +278,7 @@ registration_ends_squatting(void **state OVS_UNUSED)
 }
 
 static bool
-ann_owns(const char *name, uid_t *uidp, void *aux OVS_UNUSED)
+ann_owns(const char *name, uint64_t *uidp, void *aux OVS_UNUSED)
 {
     *uidp = ANN;
     return !strncmp(name, "asha/", 5);
@@ -308,6 +308,31 @@ owner_ends_squatting(void **state OVS_UNUSED)
     job = registry_see(&r, "asha/t2", 100, BOB, 0);
     registry_set_owner(&r, job, ANN);
     assert_int_equal(job->uid, BOB);
+}
+
+/* As two namespaces whose pods name one job. */
+static void
+registered_job_is_of_its_first_user_or_its_owner(void **state OVS_UNUSED)
+{
+    const uint64_t ann = ANN, bob = BOB, root = 0;
+    struct job *job =
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0);
+
+    assert_null(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0));
+    assert_int_equal(r.n_refused, 1);
+    assert_int_equal(job->uid, BOB);
+    assert_non_null(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_process, &bob, 0));
+    r.class.owner = ann_owns;
+    assert_ptr_equal(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0), job);
+    assert_int_equal(job->uid, ANN);
+    assert_int_equal(job->n_claims, 1);
+    assert_null(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0));
+    assert_non_null(registry_claim(&r, CLAIM_REGISTRATION, "asha/t0",
+                                   &a_cgroup, &root, 0));
 }
 
 static void
@@ -370,9 +395,9 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
         pause();
         _exit(0);
     }
-    job = claim_by(&r, ANN, "asha/t0", pid);
-    sibling = claim_by(&r, ANN, "asha/t1", 2);
-    other = claim_by(&r, ANN, "bert/t0", 2);
+    job = claim_by(&r, getuid(), "asha/t0", pid);
+    sibling = claim_by(&r, getuid(), "asha/t1", 2);
+    other = claim_by(&r, getuid(), "bert/t0", 2);
     assert_true(progress_may_report(&r, NULL, &sender, job));
     assert_true(progress_may_report(&r, NULL, &sender, sibling));
     assert_false(progress_may_report(&r, NULL, &sender, other));
@@ -664,6 +689,7 @@ main(void)
         TEST(nobody_joins_the_job_of_another),
         TEST(registration_ends_squatting),
         TEST(owner_ends_squatting),
+        TEST(registered_job_is_of_its_first_user_or_its_owner),
         TEST(user_cannot_fill_the_registry),
         TEST(registered_jobs_displace_others),
         TEST(progress_is_the_jobs_own_or_its_users),

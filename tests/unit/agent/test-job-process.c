@@ -107,7 +107,8 @@ start_subordinate(uid_t user)
     map = open(path, O_WRONLY);
     assert_true(map >= 0);
     assert_true(dprintf(map, getuid() ? "1 %u 1\n" : "1 200001 100\n",
-                        (unsigned int) user) > 0);
+                        (unsigned int) user)
+                > 0);
     close(map);
     ignore(write(mapped[1], &c, 1));
     assert_int_equal(read(made[0], &c, 1), 1);
