@@ -147,7 +147,8 @@ see(struct kernel_claims *kc, const struct claim *claim)
     const char *job = claim->job->name;
     struct identity_claim new = { .born = claim->born * TICK_NS,
                                   .slot = slot_of(kc, job),
-                                  .source = claim->source };
+                                  .source = claim->source,
+                                  .uid = claim->real };
     struct installed *i = find(kc, &claim->what);
 
     if (!new.slot || (!i && !(i = add(kc, claim)))) {

@@ -99,6 +99,8 @@ struct identity_claim {
                         * that is 0. */
     __u32 slot;
     __u32 source; /* enum claim_source. */
+    __u64 uid;    /* Of a process: only sockets that this user or root
+                   * has made, since its id may be another's by now. */
 };
 
 /* Map "pods": by index of the host's end of an interface of a pod or of a
@@ -126,11 +128,11 @@ identity_port(__u16 slot, __u16 port)
 /* Map "owners": of each socket. */
 struct identity_owner {
     __u64 cgroups[IDENTITY_LEVELS];
-    __u64 netns; /* Cookie. */
-    __u64 made;  /* CLOCK_BOOTTIME in ns; 0 if the socket was
-                  * there before the programs. */
-    __u32 tgid;  /* 0 likewise. */
-    __u32 pad;
+    __u64 netns;   /* Cookie. */
+    __u64 made;    /* CLOCK_BOOTTIME in ns; 0 if the socket was
+                    * there before the programs. */
+    __u32 tgid;    /* 0 likewise. */
+    __u32 uid;     /* Real user of the process; 0 likewise. */
     __u64 slot;    /* Last result: the epoch in the high half. */
     __u64 control; /* Another: ports and epoch of the packet, and
                     * in the lowest bit whether one is of control. */
@@ -141,7 +143,6 @@ struct identity_owner {
 struct identity_question {
     __u64 cgroup; /* Id, of the first kind. */
     __u32 tgid;
-    __u32 uid;  /* Of the first kind. */
     __u32 rule; /* Of the second kind, from 1 on; else 0. */
 };
 

@@ -156,7 +156,7 @@ get_settings(void)
 /* Asks the agent about a process, unless it was asked just now.  If the ring
  * is full, the next socket or packet asks. */
 static __always_inline void
-ask_about(__u32 tgid, __u32 uid, __u64 cgroup, __u32 rule, __u64 now)
+ask_about(__u32 tgid, __u64 cgroup, __u32 rule, __u64 now)
 {
     __u32 key = rule ? tgid | BY_PORT : tgid;
     __u64 *last = bpf_map_lookup_elem(&asked, &key);
@@ -169,7 +169,6 @@ ask_about(__u32 tgid, __u32 uid, __u64 cgroup, __u32 rule, __u64 now)
     if (question) {
         question->cgroup = cgroup;
         question->tgid = tgid;
-        question->uid = uid;
         question->rule = rule;
         bpf_ringbuf_submit(question, 0);
         bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
@@ -182,6 +181,7 @@ stamp(struct identity_owner *owner, __u64 netns)
 {
     __u64 tgid = bpf_get_current_pid_tgid() >> 32;
     __u64 now = bpf_ktime_get_boot_ns();
+    __u32 uid = bpf_get_current_uid_gid();
     struct identity_claim *claim;
 
     if (!owner) {
@@ -197,12 +197,13 @@ stamp(struct identity_owner *owner, __u64 netns)
     owner->cgroups[6] = bpf_get_current_ancestor_cgroup_id(7);
     owner->cgroups[7] = bpf_get_current_ancestor_cgroup_id(8);
     owner->tgid = tgid;
+    owner->uid = uid;
     owner->made = now;
     owner->slot = 0;
     claim = bpf_map_lookup_elem(&processes, &tgid);
-    if (!claim || now < claim->born || claim->ended) {
-        ask_about(tgid, bpf_get_current_uid_gid(), bpf_get_current_cgroup_id(),
-                  0, now);
+    if (!claim || now < claim->born || claim->ended
+        || (uid && claim->uid != uid)) {
+        ask_about(tgid, bpf_get_current_cgroup_id(), 0, now);
     }
 }
 
@@ -264,6 +265,7 @@ consider_process(const struct identity_owner *owner, __u64 *best)
         bpf_map_lookup_elem(&processes, &tgid);
 
     if (claim && owner->made >= claim->born
+        && (!owner->uid || owner->uid == claim->uid)
         && (!claim->ended || owner->made < claim->ended)) {
         __u64 found = (__u64) claim->source << 32 | claim->slot;
 
@@ -573,7 +575,7 @@ ask_about_port(const struct packet *p, __u32 tgid)
         rule = bpf_map_lookup_elem(&ports, &remote);
     }
     if (rule && *rule) {
-        ask_about(tgid, 0, 0, *rule, bpf_ktime_get_boot_ns());
+        ask_about(tgid, 0, *rule, bpf_ktime_get_boot_ns());
     }
 }
 
