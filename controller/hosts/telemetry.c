@@ -17,6 +17,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "packets.h"
 #include "socket-util.h"
 #include "stream.h"
 #include "timeval.h"
@@ -255,6 +256,16 @@ accept_connections(struct telemetry *t)
     }
 }
 
+/* Notes where the agent of 'host' is: 'peer' is as in struct connection. */
+static void
+set_address(struct host *host, const char *peer)
+{
+    ovs_be32 ip;
+
+    host->certified = peer && !strncmp(peer, "ssl:", 4);
+    host->ip = host->certified && ip_parse(peer + 4, &ip) ? ntohl(ip) : 0;
+}
+
 /* Sets the host of 'conn'.  An older connection of the same host is replaced:
  * the agent has connected again before the old connection timed out. */
 static void
@@ -272,6 +283,7 @@ set_connection_host(struct telemetry *t, struct connection *conn,
         }
     }
     conn->host = xstrdup(host);
+    set_address(cluster_get_host(t->cluster, host), conn->peer);
     VLOG_INFO_RL(&rl, "%s: agent connected (%s)", host,
                  jsonrpc_get_name(conn->rpc));
 }
@@ -480,7 +492,7 @@ telemetry_send_leases(struct telemetry *t, int64_t generation,
         json_put_integer(lease, "version", version);
         json_put_integer(lease, "lease_ms", lease_ms);
         json_put_integer(lease, "report_ms", report_ms);
-        if (t->cluster->fabric) {
+        if (cluster_wants_pairs(t->cluster)) {
             json_put_boolean(lease, "pairs", true);
         }
         jsonrpc_send(conn->rpc, jsonrpc_create_notify(

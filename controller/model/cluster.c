@@ -184,6 +184,33 @@ cluster_get_host(struct cluster *c, const char *name)
     return host;
 }
 
+/* Returns the name of the host with the address 'ip', by the topology or by
+ * the connection of its agent, or NULL. */
+const char *
+cluster_find_address(const struct cluster *c, uint32_t ip)
+{
+    const char *name =
+        c->fabric && ip ? fabric_find_address(c->fabric, ip) : NULL;
+    const struct shash_node *node;
+
+    if (!name && ip) {
+        SHASH_FOR_EACH (node, &c->hosts) {
+            const struct host *host = node->data;
+
+            if (host->ip == ip) {
+                return host->name;
+            }
+        }
+    }
+    return name;
+}
+
+bool
+cluster_wants_pairs(const struct cluster *c)
+{
+    return c->fabric || time_msec() < c->pairs_until;
+}
+
 /* Returns true if reports list 'host': it is connected, has a row in the hosts
  * database, or has a process of a live job. */
 static bool
@@ -321,15 +348,19 @@ job_refuse(struct job *job, const struct host *host, enum membership reason,
            const struct membership_claim *claim)
 {
     struct job_refusal *r = shash_find_data(&job->refused, host->name);
+    long long now = time_msec(), since = now;
 
     if (!r) {
         r = xzalloc(sizeof *r);
         shash_add(&job->refused, host->name, r);
+    } else if (r->reason == reason && now < r->at + CLUSTER_REFUSAL_MS) {
+        since = r->since;
     }
-    *r = (struct job_refusal) {
-        .reason = reason, .has_uid = claim->has_uid, .uid = claim->uid,
-        .at = time_msec(),
-    };
+    *r = (struct job_refusal){ .reason = reason,
+                               .has_uid = claim->has_uid,
+                               .uid = claim->uid,
+                               .at = now,
+                               .since = since };
 }
 
 /* Notes that the processes of 'host' that claim 'job' are admitted. */

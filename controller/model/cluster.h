@@ -84,6 +84,9 @@ struct host {
     /* From telemetry; 'state' and 'ports' from Host_Reported until the agent
      * connects. */
     bool connected;             /* Its agent is connected. */
+    bool certified;             /* With a certificate of its own. */
+    uint32_t ip;                /* IPv4 address of its agent, host byte order;
+                                 * 0 if unknown. */
     long long reported_at;      /* time_msec() of the last telemetry, 0 before
                                  * the first. */
     int64_t clock_ms;           /* Its clock minus the controller's at that
@@ -174,6 +177,7 @@ struct job_refusal {
     bool has_uid;               /* 'uid' is valid. */
     uint64_t uid;               /* User of the processes. */
     long long at;               /* time_msec() of the last telemetry. */
+    long long since;            /* And of the first one for this reason. */
 };
 
 /* A host that has not repeated a refused claim within this time has none. */
@@ -340,6 +344,8 @@ struct cluster {
     struct shash cojobs;        /* Name -> struct cojob. */
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
     struct unannounced *unannounced;
+    long long pairs_until;      /* time_msec() until which agents are to tell
+                                 * where jobs send to. */
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
@@ -380,6 +386,8 @@ void cluster_intent_end(struct cluster *);
 
 /* Hosts and traffic. */
 struct host *cluster_get_host(struct cluster *, const char *name);
+const char *cluster_find_address(const struct cluster *, uint32_t ip);
+bool cluster_wants_pairs(const struct cluster *);
 const struct host **cluster_known_hosts(const struct cluster *, size_t *np);
 char *cluster_check_remove(const struct cluster *, const char *name);
 void host_set_ports(struct cluster *, struct host *, const struct simap *);

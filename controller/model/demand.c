@@ -30,6 +30,10 @@ VLOG_DEFINE_THIS_MODULE(demand);
  * First parameters are half of them; the rest is for headers. */
 #define START_SHARE 0.6
 
+/* Time for which agents tell where jobs send to, when that may show that a
+ * host is one of a job's. */
+#define PAIRS_MS 10000
+
 /* Bytes that are reported within this time after the end of a stage belong to
  * the stage. */
 #define LATE_MS 400
@@ -451,6 +455,7 @@ admit(struct cluster *c, struct host *host, struct job *job,
     if (reason == MEMBERSHIP_ADMITTED
         && !host_word_counts(job, host, time_msec())) {
         reason = MEMBERSHIP_ELSEWHERE;
+        c->pairs_until = time_msec() + PAIRS_MS;
     }
     if (reason != MEMBERSHIP_ADMITTED) {
         job_refuse(job, host, reason, claim);
@@ -465,19 +470,18 @@ admit(struct cluster *c, struct host *host, struct job *job,
     return true;
 }
 
-/* Stores the bytes that the host has sent to others.  Addresses that the
- * fabric does not have are left out. */
+/* Stores the bytes that the host has sent to others.  Unknown addresses are
+ * left out. */
 static void
 learn_remotes(const struct cluster *c, const struct telemetry_job *tj,
               struct job_traffic *t)
 {
-    if (tj->n_remotes && c->fabric) {
+    if (tj->n_remotes) {
         shash_clear_free_data(&t->sent_to);
         t->sent = 0;
     }
-    for (size_t i = 0; i < tj->n_remotes && c->fabric; i++) {
-        uint32_t ip = tj->remotes[i].ip;
-        const char *name = ip ? fabric_find_address(c->fabric, ip) : NULL;
+    for (size_t i = 0; i < tj->n_remotes; i++) {
+        const char *name = cluster_find_address(c, tj->remotes[i].ip);
 
         t->sent += tj->remotes[i].bytes;
         if (name && !shash_find(&t->sent_to, name)) {

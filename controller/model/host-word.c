@@ -66,7 +66,7 @@ host_word_counts(struct job *job, struct host *host, long long now)
         }
     }
     if (h.any && h.present && !h.named) {
-        return !h.complete && !has_workers(job->workers);
+        return !host->certified && !h.complete && !has_workers(job->workers);
     }
     job_get_traffic(job, host)->standing = h.any ? HOST_NAMED : HOST_FIRST;
     return true;

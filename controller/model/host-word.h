@@ -17,18 +17,18 @@
  *    a requeue: none of these has had     the next host
  *    it for HOST_WORD_GONE_MS
  *
- * Addresses are known by the topology.  Without one, or if most of what the
- * hosts of the job send goes to addresses that are not of hosts (pods), nobody
- * can contradict: then each host counts whose processes are admitted
- * (wire/membership.h), unless the processes are announced.
+ * Addresses are known by the topology and by the connections of agents, which
+ * tell where jobs send to while there is a doubt.  Without certificates, as on
+ * one machine, a host counts as long as no address contradicts.
  *
  *    if (host_word_counts(job, host, time_msec())) {
  *        ...the report counts...
  *    }
  *
- * What does not count is a refusal of the job, MEMBERSHIP_ELSEWHERE, and so an
- * alarm with the name of the host.  Processes there keep the priority of the
- * job: who has root of a host has that of all its packets anyway.
+ * What does not count is a refusal of the job, MEMBERSHIP_ELSEWHERE, and after
+ * HOST_WORD_GRACE_MS an alarm with the name of the host.  Processes there keep
+ * the priority of the job: who has root of a host has that of all its packets
+ * anyway.
  *
  * Main thread only. */
 
@@ -38,6 +38,7 @@ struct host;
 struct job;
 
 #define HOST_WORD_GONE_MS 5000
+#define HOST_WORD_GRACE_MS 3000
 
 /* Returns true if what 'host' reports of 'job' counts.  Notes why. */
 bool host_word_counts(struct job *, struct host *, long long now);

@@ -13,6 +13,7 @@
 #include "controller/hosts/hosts-db.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
+#include "controller/model/host-word.h"
 #include "controller/northbound/views/control.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
@@ -145,7 +146,9 @@ add_refusals(struct json *alarms, const struct cluster *c)
         SHASH_FOR_EACH (node, &job->refused) {
             const struct job_refusal *r = node->data;
 
-            if (job->live && time_msec() < r->at + REFUSED_MS) {
+            if (job->live && time_msec() < r->at + REFUSED_MS
+                && (r->reason != MEMBERSHIP_ELSEWHERE
+                    || r->at >= r->since + HOST_WORD_GRACE_MS)) {
                 char *why = job_refusal_to_string(job, r);
 
                 alarm_add(alarms, ALARM_CLAIM_REFUSED,

@@ -788,6 +788,27 @@ first_host_of_a_job_without_places_names_the_others(void **state)
     msec_ahead -= HOST_WORD_GONE_MS + 1;
 }
 
+/* A host that anybody could be, and one with a certificate of its own. */
+static void
+certified_host_counts_where_others_send_to_it(void **state)
+{
+    struct fixture *f = *state;
+    struct host *h9 = cluster_get_host(f->c, "h9");
+
+    f->unplaced = true;
+    f->began++;
+    give_intent(f, 0);
+    h9->certified = true;
+    h9->ip = 9;
+    learn(f, "h0", 0, 0, 0, true);
+    assert_false(cluster_wants_pairs(f->c));
+    assert_false(h9_counts(f));
+    assert_true(cluster_wants_pairs(f->c));
+    f->to = (struct telemetry_remote){ 9, 1000 };
+    learn(f, "h0", 100000, 100000, 1, false);
+    assert_true(h9_counts(f));
+}
+
 static void
 own_bytes_of_a_host_carry_no_iterations(void **state)
 {
@@ -886,6 +907,7 @@ main(void)
         TEST(iterations_that_no_traffic_carries_do_not_count),
         TEST(hosts_are_not_believed_about_a_job_that_is_elsewhere),
         TEST(first_host_of_a_job_without_places_names_the_others),
+        TEST(certified_host_counts_where_others_send_to_it),
         TEST(own_bytes_of_a_host_carry_no_iterations),
     };
 
