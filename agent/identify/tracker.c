@@ -347,8 +347,14 @@ tracker_claim(struct tracker *t, struct claim_request *r)
     struct process process;
     struct claim *claim;
     struct job *job;
+    uid_t uid;
 
     t->now = time_msec();
+    if (!r->has_uid && r->what.kind == CLAIMS_PROCESS
+        && process_user(r->what.id, &uid) && uid) {
+        r->has_uid = true; /* Root may be that of a container. */
+        r->uid = uid;
+    }
     job = registry_claim(&t->registry, r->source, r->job, &r->what,
                          r->has_uid ? &r->uid : NULL, t->now);
     if (!job) {
