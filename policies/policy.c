@@ -92,6 +92,8 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1, has_slack),
     ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6,
         has_iterations),
+    ROW("owners", "memory_s", DOUBLE, owner_memory_s, 1, 0, 86400,
+        has_iterations),
     ROW("lookahead", "core_share", DOUBLE, lookahead_core_share, 1, 0, 1,
         order_looks_ahead),
     ROW("lookahead", "runs", INT, lookahead_runs, 1, 0, 1e5,
@@ -366,13 +368,20 @@ read_policy(struct json_check *jc, struct policy *policy)
     const struct json_at *top = json_check_top(jc);
     const struct json_at *weights;
 
-    *policy = (struct policy) {
-        .lease_ms = 10000, .coalesce_ms = 20, .retag_ms = 100,
-        .refresh_ms = 200, .aging_slowdown = 4.5, .objective_slowdown = 3,
-        .min_share = 0.02, .congestion_gamma = 0.97, .congestion_beta = 0.3,
-        .congestion_floor = 0.02,
-        .early_samples = 4, .early_boot_s = 300, .early_period_s = 5
-    };
+    *policy = (struct policy){ .lease_ms = 10000,
+                               .coalesce_ms = 20,
+                               .retag_ms = 100,
+                               .refresh_ms = 200,
+                               .aging_slowdown = 4.5,
+                               .objective_slowdown = 3,
+                               .owner_memory_s = 600,
+                               .min_share = 0.02,
+                               .congestion_gamma = 0.97,
+                               .congestion_beta = 0.3,
+                               .congestion_floor = 0.02,
+                               .early_samples = 4,
+                               .early_boot_s = 300,
+                               .early_period_s = 5 };
     free(json_string_or(top, "$schema", NULL));
     policy->name = json_name(top, "name");
     policy->description = json_string_or(top, "description", "");

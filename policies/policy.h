@@ -114,6 +114,9 @@ struct policy {
     double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
                                  * jobs that iterate, see
                                  * iteration-weight.h. */
+    double owner_memory_s;      /* Time in which half of what an owner was
+                                 * served is forgotten, see account.h; 0: it
+                                 * does not count. */
     double hysteresis;          /* Stages swap ranks only if that improves the
                                  * estimate by more than this share, 0 to 0.5.
                                  * For the orders of stages and sincronia. */
@@ -188,7 +191,7 @@ struct policy_member {
                                        * NULL: every order does. */
 };
 
-#define POLICY_N_MEMBERS 27
+#define POLICY_N_MEMBERS 28
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

@@ -19,6 +19,7 @@ sim_policy_options(const struct policy *policy)
         .lookahead_runs = policy->lookahead_runs,
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
+        .owner_memory_s = policy->owner_memory_s,
         .objective_slowdown = policy->objective_slowdown,
         .early = {
             .samples = policy->early_samples < PROGRESS_WINDOW

@@ -150,7 +150,11 @@ describe_rungs(const struct live *live, const struct live_stage *stage,
         n += rungs[n].iterations > 0;
     }
     return announced_rungs_add(
-        rungs, n, announcement_debt(&stage->announcement, &live->candor));
+        rungs, n,
+        announcement_debt(&stage->announcement, &live->candor)
+            + (stage->work > 0 ? stage->debt / stage->work
+                                     * workload_rung_iterations(cojob, running)
+                               : 0));
 }
 
 /* Describes 'stage'; its first job is number 'first_job'. */

@@ -134,8 +134,11 @@ need_of(const struct live *live, const struct live_stage *stage)
     need.work += (stage->announcement.later
                   + announcement_debt(&stage->announcement, &live->candor))
                  * of_iterations / stage->n_jobs;
-    need.weight *= order_aging(live->now - stage->record->begin, stage->whole,
-                               live->aging_s, live->objective_slowdown);
+    need.work += stage->debt;
+    need.weight *= order_aging(
+        live->now - stage->record->begin,
+        stage->whole * (stage->work > 0 ? 1 + stage->debt / stage->work : 1),
+        live->aging_s, live->objective_slowdown);
     return need;
 }
 

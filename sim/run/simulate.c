@@ -270,6 +270,9 @@ decide(struct simulation *sim, struct sim_result *result)
     sim->n_stage_events = live->n_stages + live->n_ended;
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
+    if (live->weighted) {
+        live_find_debts(live);
+    }
     remaining_problem(live, &sim->early, sim->problem);
     if (!live->weighted) {
         order_problem_age(sim->problem, sim->options->aging_s,

@@ -84,6 +84,7 @@ struct sim_options {
                                  * in addition, exponentially distributed. */
     uint64_t seed;              /* Of the jitter. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
+    double owner_memory_s;              /* See account.h. */
     double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
                                  * weighted iterations. */
     struct progress_options early;      /* How metrics are judged by orders
