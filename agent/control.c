@@ -169,9 +169,16 @@ static void
 control_links(struct unixctl_conn *conn, int argc OVS_UNUSED,
               const char *argv[], void *a_)
 {
+    const struct agent *a = a_;
+    const struct links_facts facts = {
+        .registry = tracker_registry(a->tracker),
+        .wanted = &a->wanted,
+        .ordered = a->ordered,
+        .capacity_bps = agent_capacity(a),
+    };
     char *name = xasprintf("%s/%s", argv[1], argv[2]);
 
-    reply(conn, links_compose(a_, name));
+    reply(conn, links_compose(&facts, name));
     free(name);
 }
 
