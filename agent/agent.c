@@ -28,6 +28,7 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
+#include "wire/host-row.h"
 #include "wire/hosts-idl.h"
 
 VLOG_DEFINE_THIS_MODULE(agent);
@@ -573,6 +574,7 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
     smap_replace(health, "bypass", status.bypass ? "up" : "down");
     smap_replace(health, "telemetry",
                  telemetry_is_connected(a->telemetry) ? "connected" : "away");
+    host_row_cut(health);
     report_run(&a->report, a->loop->idl, txn, &facts, now);
 }
 

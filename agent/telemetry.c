@@ -309,6 +309,9 @@ telemetry_compose(const struct agent *a, bool pairs)
     json_put_integer(json, "time", time_wall_msec());
     json_object_put_string(json, "state", agent_state(a));
     json_put_integer(json, "applied", a->applied);
+    if (a->lease.newest >= 0) {
+        json_put_integer(json, "generation", a->lease.newest);
+    }
     json_put_boolean(json, "bypass", status.bypass);
     if (capacity) {
         json_object_put(ports, "uplink",

@@ -161,6 +161,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
                                 .weight = stage->cojob->weight,
                                 .urgency = urgency_of(dp, s),
                                 .work = dp->needs ? dp->needs[s].work : 0,
+                                .debt = stage->debt,
                                 .age = MAX(0, now - stage->begin_ms) / 1000.0,
                                 .completion = assigned->completions[s],
                                 .idle = stage->idle,
@@ -367,6 +368,7 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_put_real(json, "slack_s", row->slack);
     json_put_real(json, "urgency", row->urgency);
     json_put_real(json, "search_work_s", stage->work);
+    json_put_real(json, "owner_debt_s", stage->debt);
     json_put_real(json, "remaining_s", row->remaining);
     put_port(json, "bottleneck", rows, row->bottleneck);
     json_put_boolean(json, "early", row->early);

@@ -21,6 +21,7 @@
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-get.h"
 #include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
@@ -37,6 +38,7 @@ COVERAGE_DEFINE(telemetry_stranger);
 #define MAX_STRANGERS 128
 #define MAX_MESSAGE (1024 * 1024)       /* Bytes of one message. */
 #define MAX_BACKLOG (64 * 1024) /* Bytes that an agent has not read yet. */
+#define MAX_NAME 32             /* Bytes of a host's name. */
 #define MAX_BURST 8             /* Messages read from one agent at a time. */
 
 /* A connection without a first report for this time, including the TLS
@@ -52,6 +54,9 @@ COVERAGE_DEFINE(telemetry_stranger);
  */
 #define SILENT_MS 4000
 #define RX_TIMEOUT_MS 10000
+
+/* A connection without a message for this time may have ended. */
+#define ALIVE_MS 1000
 
 #define LEASE_MS 1000           /* Time between two leases. */
 
@@ -266,6 +271,10 @@ set_connection_host(struct telemetry *t, struct connection *conn,
 
     LIST_FOR_EACH (other, node, &t->connections) {
         if (other != conn && other->host && !strcmp(other->host, host)) {
+            if (time_msec() < other->last_rx + ALIVE_MS) {
+                host_take_turn(cluster_get_host(t->cluster, host), other->peer,
+                               conn->peer);
+            }
             free(other->host);
             other->host = NULL;
             other->replaced = true;
@@ -274,6 +283,40 @@ set_connection_host(struct telemetry *t, struct connection *conn,
     conn->host = xstrdup(host);
     VLOG_INFO_RL(&rl, "%s: agent connected (%s)", host,
                  jsonrpc_get_name(conn->rpc));
+}
+
+static char *
+check_host_name(const struct telemetry *t, const struct connection *conn,
+                const char *host)
+{
+    return telemetry_check_host(
+        telemetry_certificate(pstream_get_name(t->pstream),
+                              stream_get_peer_id(conn->stream)),
+        conn->host, host);
+}
+
+/* Notes that a message that cannot be read is of a later protocol. */
+static void
+note_version(struct telemetry *t, const struct connection *conn,
+             const struct json *params)
+{
+    const struct json *json =
+        (params && params->type == JSON_ARRAY && params->array.n == 1
+             ? params->array.elems[0]
+             : NULL);
+    const struct json *version = json_get(json, "version", JSON_INTEGER);
+    const struct json *host = json_get(json, "host", JSON_STRING);
+    char *error;
+
+    if (version && version->integer > 1 && host
+        && strlen(json_string(host)) < MAX_NAME) {
+        error = check_host_name(t, conn, json_string(host));
+        if (!error) {
+            cluster_get_host(t->cluster, json_string(host))->later_at =
+                time_msec();
+        }
+        free(error);
+    }
 }
 
 static char *
@@ -286,12 +329,13 @@ handle_report(struct telemetry *t, struct connection *conn,
 
     error = telemetry_report_from_json(params, &report);
     if (error) {
+        note_version(t, conn, params);
         return error;
     }
-    error = telemetry_check_host(
-        telemetry_certificate(pstream_get_name(t->pstream),
-                              stream_get_peer_id(conn->stream)),
-        conn->host, report->host);
+    error = check_host_name(t, conn, report->host);
+    if (!error && cluster_has_revoked(t->cluster, report->host)) {
+        error = xasprintf("%s: an operator has revoked it", report->host);
+    }
     if (!error) {
         if (first) {
             set_connection_host(t, conn, report->host);
@@ -342,6 +386,8 @@ run_connection(struct telemetry *t, struct connection *conn)
 
     if (conn->replaced) {
         return xstrdup("");
+    } else if (conn->host && cluster_has_revoked(t->cluster, conn->host)) {
+        return xstrdup("an operator has revoked the host");
     }
     jsonrpc_run(conn->rpc);
     for (int i = 0; i < MAX_BURST && !jsonrpc_recv(conn->rpc, &msg); i++) {
@@ -380,9 +426,10 @@ check_host(struct telemetry *t, const struct connection *conn)
     struct host *host = (conn->host ? cluster_get_host(t->cluster, conn->host)
                          : NULL);
 
-    if (host && host->connected && is_silent(conn)) {
+    if (host && is_silent(conn)) {
+        host->silent_at = time_msec();
+        t->cluster->changes += host->connected;
         host->connected = false;
-        t->cluster->changes++;
     }
 }
 

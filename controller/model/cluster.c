@@ -9,10 +9,16 @@
 
 #include "base/stage-name.h"
 #include "controller/model/fabric.h"
+#include "controller/model/owners.h"
 #include "controller/model/unannounced.h"
 #include "hash.h"
 #include "timeval.h"
 #include "util.h"
+
+/* Turns of two machines of one name are not further apart than this; so many
+ * from one address are of two. */
+#define TWIN_MS 10000
+#define TWIN_TURNS 3
 
 const char *const stage_idle_names[N_STAGE_IDLES] = {
     [STAGE_BUSY] = "",
@@ -28,6 +34,7 @@ cluster_create(void)
     shash_init(&c->hosts);
     shash_init(&c->cojobs);
     shash_init(&c->jobs);
+    shash_init(&c->owners);
     c->unannounced = unannounced_create();
     ovs_list_init(&c->ended);
     return c;
@@ -98,6 +105,29 @@ job_destroy(struct cluster *c, struct job *job)
     free(job);
 }
 
+/* Adds what 'cojob' was served so far to the account of its owner. */
+static void
+close_account(const struct cluster *c, struct cojob *cojob)
+{
+    owners_add(cojob->account, cojob->served, c->owner_memory_s);
+    cojob->served = 0;
+}
+
+static void
+set_account(const struct cluster *c, struct cojob *cojob, struct owner *owner)
+{
+    if (cojob->account != owner) {
+        close_account(c, cojob);
+        if (cojob->account) {
+            cojob->account->n_cojobs--;
+        }
+        cojob->account = owner;
+        if (owner) {
+            owner->n_cojobs++;
+        }
+    }
+}
+
 static void
 cojob_destroy(struct cluster *c, struct cojob *cojob)
 {
@@ -108,6 +138,7 @@ cojob_destroy(struct cluster *c, struct cojob *cojob)
         job_destroy(c, node->data);
     }
     shash_destroy(&cojob->jobs);
+    set_account(c, cojob, NULL);
     free(cojob->name);
     free(cojob->owner);
     free(cojob);
@@ -126,6 +157,7 @@ cluster_destroy(struct cluster *c)
     }
     shash_destroy(&c->cojobs);
     shash_destroy(&c->jobs);
+    shash_destroy_free_data(&c->owners);
     destroy_stages(&c->ended);
     unannounced_destroy(c->unannounced);
     SHASH_FOR_EACH (node, &c->hosts) {
@@ -133,6 +165,7 @@ cluster_destroy(struct cluster *c)
 
         simap_destroy(&host->ports);
         free(host->state);
+        free(host->twins);
         free(host->name);
         free(host);
     }
@@ -177,18 +210,67 @@ cluster_get_host(struct cluster *c, const char *name)
         host->index = c->n_hosts++;
         host->leaf = find_leaf(c, name);
         host->state = xstrdup("");
+        host->generation = -1;
         simap_init(&host->ports);
         shash_add(&c->hosts, name, host);
     }
     return host;
 }
 
-/* Returns true if reports list 'host': it is connected, has a row in the hosts
- * database, or has a process of a live job. */
-static bool
-host_is_known(const struct host *host)
+/* Returns true if the agent of 'host' has seen a newer generation than this
+ * leader's, so that it follows no order of it. */
+bool
+host_refuses(const struct cluster *c, const struct host *host)
 {
-    return host->connected || host->reports || host->wants || host->named;
+    return c->generation && host->generation > c->generation;
+}
+
+/* Notes that a connection from address 'now' reports as 'host' while one from
+ * 'before' still did; they are null for local ones.  An agent that connects
+ * again does that at most twice in a row and from one address. */
+void
+host_take_turn(struct host *host, const char *before, const char *now)
+{
+    bool again = time_msec() < host->twins_at + TWIN_MS;
+
+    before = before ? before : "a local process";
+    now = now ? now : "a local process";
+    host->twins_at = time_msec();
+    host->n_turns = again ? host->n_turns + 1 : 1;
+    if (strcmp(before, now) || host->n_turns >= TWIN_TURNS) {
+        free(host->twins);
+        host->twins =
+            (strcmp(before, now) > 0 ? xasprintf("%s, %s", now, before)
+                                     : xasprintf("%s, %s", before, now));
+    }
+}
+
+/* Returns true if 'host' must have no rows in the hosts database. */
+bool
+host_is_barred(const struct host *host)
+{
+    return (host->revoked
+            || (host->oversized_at
+                && time_msec() < host->oversized_at + CLUSTER_OVERSIZED_MS));
+}
+
+/* Returns true if an operator has revoked the certificate of 'name'. */
+bool
+cluster_has_revoked(const struct cluster *c, const char *name)
+{
+    const struct host *host = shash_find_data(&c->hosts, name);
+
+    return host && host->revoked;
+}
+
+/* Returns true if reports list 'host': it is connected, has a row in the hosts
+ * database, has a process of a live job, is revoked, or its connections end
+ * because it refuses the leader or is of a later version. */
+static bool
+host_is_known(const struct cluster *c, const struct host *host)
+{
+    return (host->connected || host->reports || host->wants || host->named
+            || host->revoked || host->later_at || host_refuses(c, host));
 }
 
 /* Returns the hosts that reports list, sorted by name, in an array of '*np'
@@ -202,7 +284,7 @@ cluster_known_hosts(const struct cluster *c, size_t *np)
     size_t n = 0;
 
     for (size_t i = 0; i < shash_count(&c->hosts); i++) {
-        if (host_is_known(nodes[i]->data)) {
+        if (host_is_known(c, nodes[i]->data)) {
             hosts[n++] = nodes[i]->data;
         }
     }
@@ -218,7 +300,7 @@ cluster_check_remove(const struct cluster *c, const char *name)
 {
     const struct host *host = shash_find_data(&c->hosts, name);
 
-    if (!host || !host_is_known(host)) {
+    if (!host || !host_is_known(c, host)) {
         return xasprintf("%.64s: no such host, one that \"hosts\" lists is "
                          "allowed", name);
     } else if (host->connected) {
@@ -532,12 +614,15 @@ cluster_put_cojob(struct cluster *c, const char *name, double weight,
     return cojob;
 }
 
-/* 'owner' is null or empty if it is unknown. */
+/* 'owner' is null or empty if it is unknown, 'uid' is then 0. */
 void
-cojob_set_owner(struct cojob *cojob, const char *owner)
+cojob_set_owner(struct cluster *c, struct cojob *cojob, const char *owner,
+                uint32_t uid)
 {
     free(cojob->owner);
     cojob->owner = owner && *owner ? xstrdup(owner) : NULL;
+    cojob->uid = uid;
+    set_account(c, cojob, owners_get(&c->owners, owner, uid));
 }
 
 /* Returns the time_msec() at which a row that is new in this copy of the
@@ -721,9 +806,11 @@ static void
 move_to_ended(struct cluster *c, struct stage *stage)
 {
     for (size_t i = 0; i < stage->n_jobs; i++) {
-        stage->done =
-            MAX(stage->done, MIN(stage->jobs[i]->iteration, stage->iterations)
-                                 - stage->first_iteration);
+        int64_t done = MIN(stage->jobs[i]->iteration, stage->iterations)
+                       - stage->first_iteration;
+
+        stage->done = MAX(stage->done, done);
+        stage->cojob->served += stage->work * MAX(done, 0);
     }
     ovs_list_remove(&stage->node);
     stage->cojob = NULL;
@@ -829,6 +916,9 @@ cluster_intent_end(struct cluster *c)
             } else {
                 job->placed = true;
             }
+        }
+        if (!cojob->running) {
+            close_account(c, cojob);
         }
         if (!cojob->seen) {
             shash_delete(&c->cojobs, node);

@@ -16,7 +16,7 @@
  *
  *    cluster_intent_begin(c);
  *    cojob = cluster_put_cojob(c, "asha", 1.0, true);
- *    cojob_set_owner(cojob, "ann");
+ *    cojob_set_owner(c, cojob, "ann", 1000);
  *    job = cojob_put_job(c, cojob, "t0", true, began, model_bytes);
  *    job_put_worker(c, job, "h0", ROLE_WORKER);
  *    stage = cojob_put_stage(c, cojob, 0, began, ended, iterations);
@@ -45,6 +45,7 @@
 #include "wire/membership.h"
 
 struct fabric;
+struct owner;
 struct unannounced;
 
 /* Directions of a host's uplink: ports "HOST:tx" and "HOST:rx". */
@@ -59,6 +60,9 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
  * this time.  An agent applies an order at once and reports it within 200 ms,
  * so that a host that lags has a problem. */
 #define CLUSTER_LAG_MS 3000
+
+/* A host whose row was too large has none for this time. */
+#define CLUSTER_OVERSIZED_MS 60000
 
 /* Number of ended stages that are kept. */
 #define CLUSTER_MAX_ENDED 10000
@@ -80,6 +84,24 @@ struct host {
 
     /* From the intent. */
     bool named;                 /* A live job has a process on it. */
+    bool removing;              /* Its rows are to be deleted, unless its
+                                 * agent connects.  Written by hosts-db.h. */
+    long long oversized_at;     /* time_msec() when its row of Host_Reported
+                                 * was last too large and dropped, 0 if it
+                                 * never was. */
+    bool revoked;               /* By an operator: its connections, rows and
+                                 * keys end, and it gets no others.  Written
+                                 * by overrides_apply(). */
+
+    bool later;          /* Its agent is of a later version. */
+    long long later_at;  /* time_msec() of a message of a later
+                          * protocol, 0 without. */
+    long long silent_at; /* time_msec() at which its connection lived
+                          * and was silent, 0 if it reports. */
+    char *twins;         /* Addresses that last reported as this host
+                          * in turns, or NULL. */
+    long long twins_at;  /* time_msec() of the last turn. */
+    int n_turns;         /* Turns in a row, TWIN_MS apart at most. */
 
     /* From telemetry; 'state' and 'ports' from Host_Reported until the agent
      * connects. */
@@ -89,6 +111,8 @@ struct host {
     int64_t clock_ms;           /* Its clock minus the controller's at that
                                  * time, less the delay of the message; 0 if
                                  * unknown. */
+    int64_t generation;         /* Newest that its agent has seen, -1 if it
+                                 * has seen none. */
     char *state;                /* "ordered", "fair" or "". */
     bool bypass;                /* The kernel forwards instead of the shim. */
     struct simap ports;         /* Port name -> kbit/s. */
@@ -272,6 +296,11 @@ struct stage {
                                  * intent_gc() then ends the stage. */
     struct job **jobs;          /* Empty once in cluster's 'ended'. */
     size_t n_jobs, allocated_jobs;
+    double work;                /* Seconds of all ports in an iteration of its
+                                 * average job, 0 if unknown.  Written by
+                                 * decide.h. */
+    double debt;                /* Seconds that count for what its owner was
+                                 * served, see account.h.  Likewise. */
     struct shash moved;         /* Host name -> struct stage_bytes. */
     struct shash parts;         /* Name of a job -> struct stage_part. */
 };
@@ -300,6 +329,9 @@ struct cojob {
                                  * intent; NULL if unknown. */
     uint32_t uid;               /* User whose processes its jobs have, by the
                                  * intent; 0: of any user. */
+    struct owner *account;      /* Of that user, NULL if unknown. */
+    double served;              /* Work of its ended stages, seconds of all
+                                 * ports. */
     bool seen;                  /* Added since cluster_intent_begin(). */
     bool running;
     double weight;
@@ -318,6 +350,9 @@ struct cojob {
 };
 
 struct cluster {
+    double owner_memory_s;      /* The policy's. */
+    struct shash owners;        /* Of struct owner, see owners.h. */
+    int64_t generation;         /* Of this controller, 0 unless it leads. */
     bool trusts_environment;    /* The policy's trust is "environment". */
     struct shash hosts;         /* Name -> struct host. */
     struct shash cojobs;        /* Name -> struct cojob. */
@@ -350,7 +385,8 @@ void cluster_set_fabric(struct cluster *, struct fabric *);
 void cluster_intent_begin(struct cluster *);
 struct cojob *cluster_put_cojob(struct cluster *, const char *name,
                                 double weight, bool running);
-void cojob_set_owner(struct cojob *, const char *owner);
+void cojob_set_owner(struct cluster *, struct cojob *, const char *owner,
+                     uint32_t uid);
 struct job *cojob_put_job(struct cluster *, struct cojob *, const char *name,
                           bool running, int64_t began, int64_t model_bytes);
 void job_put_worker(struct cluster *, struct job *, const char *host,
@@ -371,6 +407,10 @@ void host_set_wanted(struct host *, int64_t version);
 void host_set_applied(struct host *, int64_t version);
 long long host_lag_ms(const struct host *);
 bool host_is_lagging(const struct host *);
+bool host_refuses(const struct cluster *, const struct host *);
+void host_take_turn(struct host *, const char *before, const char *now);
+bool host_is_barred(const struct host *);
+bool cluster_has_revoked(const struct cluster *, const char *name);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
 void job_refuse(struct job *, const struct host *, enum membership,
                 const struct membership_claim *);

@@ -506,6 +506,8 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     host_set_ports(c, host, &r->ports);
     count_ports(host, r->port_bytes, first);
     host_set_applied(host, r->applied);
+    host->generation = r->generation;
+    host->silent_at = first ? host->silent_at : 0;
     if (!first && r->jobs_refused > host->jobs_refused) {
         host->refused_at = time_msec();
     }

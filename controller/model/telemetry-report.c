@@ -254,6 +254,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     state = ovsdb_parser_member(&p, "state", OP_STRING);
     r->time = parse_count(&p, "time", -1);
     r->applied = parse_count(&p, "applied", 0);
+    r->generation = parse_count(&p, "generation", -1);
     r->jobs_refused = MAX(parse_count(&p, "jobs_refused", -1), 0);
     r->ip_bytes = parse_count(&p, "ip_bytes", 0);
     r->default_bytes = parse_count(&p, "default_bytes", 0);

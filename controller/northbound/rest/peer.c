@@ -14,6 +14,7 @@
 
 #include "base/user-name.h"
 #include "controller/intent/intent-edit.h"
+#include "controller/model/cluster.h"
 #include "policies/policy.h"
 #include "util.h"
 
@@ -51,7 +52,9 @@ peer_of_subject(const char *name, const char *unit)
     for (enum peer_role role = PEER_READ; unit && role < N_PEER_ROLES;
          role++) {
         if (!strcmp(unit, peer_role_names[role])) {
-            return (struct peer){ .role = role, .actor = xstrdup(name) };
+            return (struct peer){ .role = role,
+                                  .actor = xstrdup(name),
+                                  .certified = true };
         }
     }
     return (struct peer){ .role = PEER_NONE };
@@ -115,6 +118,12 @@ peer_identify(struct MHD_Connection *mc)
     return (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)
                 ? (struct peer){ .role = PEER_NONE }
                 : peer_of_user(cred.uid));
+}
+
+bool
+peer_is_revoked(const struct peer *peer, const struct cluster *c)
+{
+    return peer->certified && cluster_has_revoked(c, peer->actor);
 }
 
 char *

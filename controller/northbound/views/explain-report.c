@@ -178,6 +178,13 @@ explain_level(struct explanation *e)
                      "ends; iterations of searches that need less go earlier",
                      e->stage->work);
     }
+    if (e->stage->debt > 0) {
+        add_sentence(e,
+                     "%.1f s of that count for what other searches of its "
+                     "owner need or were served lately, beyond the two "
+                     "largest (the policy's /owners/memory_s, %.0f s)",
+                     e->stage->debt, e->policy->owner_memory_s);
+    }
     if (e->row->urgency < MAX_IDLE_SHARE) {
         add_sentence(e, "without competitors it would need %.0f %% of the "
                      "time of its stage's slowest job, so urgent jobs may go "

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/iteration-traffic.h"
 #include "controller/model/telemetry-report.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
-#include "controller/northbound/views/control.h"
 #include "order/order.h"
 #include "policies/policy.h"
 #include "tests/unit/unit-test.h"
