@@ -242,6 +242,25 @@ explain_refusals(struct explanation *e)
     }
 }
 
+/* Names the hosts of the job whose reports are refused. */
+static void
+explain_revocations(struct explanation *e)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &e->job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->host->revoked) {
+            add_sentence(e,
+                         "what %s reports of it does not count: an "
+                         "operator has revoked the host, see \"stagecoach "
+                         "overrides\"",
+                         node->name);
+        }
+    }
+}
+
 /* Names the numbers of progress reports that did not count. */
 static void
 explain_progress_refusals(struct explanation *e)
@@ -429,6 +448,7 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     ends = json_object_create();
     explain_overrides(&e);
     explain_refusals(&e);
+    explain_revocations(&e);
     explain_progress_refusals(&e);
     explain_stage(&e);
     explain_level(&e);
