@@ -609,30 +609,30 @@ await_controller(const struct controller_options *o)
                         o->rundir));
 }
 
-/* Looks at the databases once, while the controller runs: restarts those that
- * hang, have given up or have ended.  Returns false when nothing runs. */
+/* Looks at the databases once and restarts those that hang or have given up.
+ * Returns false when none runs. */
 static bool
 guard_databases(const struct controller_options *o,
                 struct database_guard *guards[])
 {
-    bool leads = daemon_find(o->rundir, "controller"), any = leads;
+    bool any = false;
 
     for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
         char *name = xasprintf("%s-db", databases[i]->name);
         pid_t pid = daemon_find(o->rundir, name);
-        char *error = NULL;
 
         any |= pid > 0;
-        if (leads && !pid) {
+        if (pid && !database_guard_look(guards[i], pid)
+            && daemon_find(o->rundir, name) == pid && !kill(pid, SIGKILL)) {
+            char *error;
+
+            while (daemon_find(o->rundir, name) == pid) {
+                xnanosleep(10 * 1000 * 1000);
+            }
             error = start_daemon(o, databases[i]->name, name);
-        } else if (leads && !database_guard_look(guards[i])) {
-            fprintf(stderr, "%s: process %ld ends\n", name, (long) pid);
-            kill(pid, SIGKILL);
+            fprintf(stderr, "%s: %s\n", name, error ? error : "restarted");
+            free(error);
         }
-        if (error) {
-            fprintf(stderr, "%s\n", error);
-        }
-        free(error);
         free(name);
     }
     return any;

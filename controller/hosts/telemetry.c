@@ -21,7 +21,6 @@
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
-#include "wire/json-get.h"
 #include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
@@ -38,7 +37,6 @@ COVERAGE_DEFINE(telemetry_stranger);
 #define MAX_STRANGERS 128
 #define MAX_MESSAGE (1024 * 1024)       /* Bytes of one message. */
 #define MAX_BACKLOG (64 * 1024) /* Bytes that an agent has not read yet. */
-#define MAX_NAME 32             /* Bytes of a host's name. */
 #define MAX_BURST 8             /* Messages read from one agent at a time. */
 
 /* A connection without a first report for this time, including the TLS
@@ -116,22 +114,16 @@ telemetry_check_remote(const char *passive)
                      "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
 }
 
-const char *
-telemetry_certificate(const char *passive, const char *common_name)
-{
-    return strncmp(passive, "pssl:", 5) ? NULL : common_name ? common_name
-           : "";
-}
-
 char *
-telemetry_check_host(const char *certificate, const char *known,
+telemetry_check_host(const char *passive, const char *name, const char *known,
                      const char *host)
 {
+    name = name ? name : "";
     if (known && strcmp(known, host)) {
         return xasprintf("'host' was %s and is now %s", known, host);
-    } else if (certificate && strcmp(certificate, host)) {
+    } else if (!strncmp(passive, "pssl:", 5) && strcmp(name, host)) {
         return xasprintf("the certificate is of \"%s\" and not of \"%s\"",
-                         certificate, host);
+                         name, host);
     }
     return NULL;
 }
@@ -285,14 +277,16 @@ set_connection_host(struct telemetry *t, struct connection *conn,
                  jsonrpc_get_name(conn->rpc));
 }
 
+/* Returns an error unless the client of 'conn' may speak for 'host'. */
 static char *
-check_host_name(const struct telemetry *t, const struct connection *conn,
-                const char *host)
+check_client(const struct telemetry *t, const struct connection *conn,
+             const char *host)
 {
-    return telemetry_check_host(
-        telemetry_certificate(pstream_get_name(t->pstream),
-                              stream_get_peer_id(conn->stream)),
-        conn->host, host);
+    return (cluster_has_revoked(t->cluster, host)
+                ? xasprintf("%s: an operator has revoked it", host)
+                : telemetry_check_host(pstream_get_name(t->pstream),
+                                       stream_get_peer_id(conn->stream),
+                                       conn->host, host));
 }
 
 /* Notes that a message that cannot be read is of a later protocol. */
@@ -300,23 +294,13 @@ static void
 note_version(struct telemetry *t, const struct connection *conn,
              const struct json *params)
 {
-    const struct json *json =
-        (params && params->type == JSON_ARRAY && params->array.n == 1
-             ? params->array.elems[0]
-             : NULL);
-    const struct json *version = json_get(json, "version", JSON_INTEGER);
-    const struct json *host = json_get(json, "host", JSON_STRING);
-    char *error;
+    const char *host = telemetry_report_later(params);
+    char *error = host ? check_client(t, conn, host) : NULL;
 
-    if (version && version->integer > 1 && host
-        && strlen(json_string(host)) < MAX_NAME) {
-        error = check_host_name(t, conn, json_string(host));
-        if (!error) {
-            cluster_get_host(t->cluster, json_string(host))->later_at =
-                time_msec();
-        }
-        free(error);
+    if (host && !error) {
+        cluster_get_host(t->cluster, host)->later_at = time_msec();
     }
+    free(error);
 }
 
 static char *
@@ -332,10 +316,7 @@ handle_report(struct telemetry *t, struct connection *conn,
         note_version(t, conn, params);
         return error;
     }
-    error = check_host_name(t, conn, report->host);
-    if (!error && cluster_has_revoked(t->cluster, report->host)) {
-        error = xasprintf("%s: an operator has revoked it", report->host);
-    }
+    error = check_client(t, conn, report->host);
     if (!error) {
         if (first) {
             set_connection_host(t, conn, report->host);

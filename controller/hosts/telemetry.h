@@ -47,18 +47,13 @@ void telemetry_send_leases(struct telemetry *, int64_t generation,
  * the telemetry server, otherwise a message that the caller frees. */
 char *telemetry_check_remote(const char *passive);
 
-/* Returns the certificate of a client of the server at 'passive' for
- * telemetry_check_host().  'common_name' is NULL for a client whose
- * certificate has none: it speaks for no host. */
-const char *telemetry_certificate(const char *passive,
-                                  const char *common_name);
-
-/* Checks a message from 'host'.  'certificate' is the common name of the
- * client, NULL without TLS.  'known' is the host of the connection's earlier
+/* Checks a message from 'host' to the server at 'passive'.  'name' is the
+ * common name of the client's certificate, NULL without one: over TLS it then
+ * speaks for no host.  'known' is the host of the connection's earlier
  * messages, NULL before the first.  Returns NULL if the message is allowed,
  * otherwise an error message that the caller frees. */
-char *telemetry_check_host(const char *certificate, const char *known,
-                           const char *host);
+char *telemetry_check_host(const char *passive, const char *name,
+                           const char *known, const char *host);
 
 /* Returns the number of connected agents that have sent a message. */
 size_t telemetry_n_agents(const struct telemetry *);

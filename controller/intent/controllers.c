@@ -9,7 +9,6 @@
 
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
-#include "openvswitch/shash.h"
 #include "ovsdb-idl.h"
 #include "policies/policy.h"
 #include "timeval.h"
@@ -21,19 +20,11 @@
 #define AWAY_MS 15000  /* Without a change, a controller is away. */
 #define GONE_MS 600000 /* Then its row is deleted. */
 
-/* A controller, by its row. */
-struct peer {
-    int64_t at;     /* In the row, when it last changed. */
-    long long seen; /* time_msec() when that was seen. */
-    char *policy, *hash;
-};
-
 struct controllers {
     struct ovsdb_idl_loop loop;
     char *address;
-    struct shash peers; /* Address -> struct peer, of the others. */
-    char *hash;         /* Of the own policy, NULL at first. */
-    long long next;     /* time_msec() of the next change. */
+    char *hash;     /* Of the own policy, NULL at first. */
+    long long next; /* time_msec() of the next change. */
 };
 
 struct controllers *
@@ -50,32 +41,13 @@ controllers_create(const char *remote, const char *address)
     }
     cs->loop.idl = idl;
     cs->address = xstrdup(address);
-    shash_init(&cs->peers);
     return cs;
-}
-
-static void
-peer_destroy(struct controllers *cs, struct shash_node *node)
-{
-    struct peer *peer = node->data;
-
-    free(peer->policy);
-    free(peer->hash);
-    free(peer);
-    shash_delete(&cs->peers, node);
 }
 
 void
 controllers_destroy(struct controllers *cs)
 {
-    struct shash_node *node;
-
     if (cs) {
-        SHASH_FOR_EACH_SAFE(node, &cs->peers)
-        {
-            peer_destroy(cs, node);
-        }
-        shash_destroy(&cs->peers);
         ovsdb_idl_loop_destroy(&cs->loop);
         free(cs->address);
         free(cs->hash);
@@ -89,35 +61,14 @@ controllers_set_remote(struct controllers *cs, const char *remote)
     ovsdb_idl_set_remote(cs->loop.idl, remote, true);
 }
 
-/* Learns the row of another controller.  A row that was there before this one
- * counts if it is recent, or once it changes. */
-static void
-load_peer(struct controllers *cs, const struct intentrec_controller *row)
-{
-    struct peer *peer = shash_find_data(&cs->peers, row->address);
-
-    if (!peer) {
-        peer = xzalloc(sizeof *peer);
-        peer->at =
-            (cs->hash || time_wall_msec() < row->at + AWAY_MS ? -1 : row->at);
-        peer->hash = xstrdup(row->hash);
-        shash_add(&cs->peers, row->address, peer);
-    }
-    if (peer->at != row->at) {
-        peer->seen = time_msec();
-        peer->at = row->at;
-        free(peer->policy);
-        free(peer->hash);
-        peer->policy = xstrdup(row->policy);
-        peer->hash = xstrdup(row->hash);
-    }
-}
-
-/* Returns true if a controller renews its row. */
+/* Returns true if another controller has renewed 'row' within 'ms'.  Clocks
+ * are compared, which differ little. */
 static bool
-is_there(const struct peer *peer)
+is_peer(const struct controllers *cs, const struct intentrec_controller *row,
+        int64_t ms)
 {
-    return peer->seen && time_msec() < peer->seen + AWAY_MS;
+    return (strcmp(row->address, cs->address)
+            && llabs(time_wall_msec() - row->at) < ms);
 }
 
 static void
@@ -149,10 +100,7 @@ controllers_run(struct controllers *cs, const struct policy *policy)
     {
         if (!strcmp(row->address, cs->address)) {
             own = row;
-            continue;
-        }
-        load_peer(cs, row);
-        if (txn && time_wall_msec() > row->at + GONE_MS) {
+        } else if (txn && !is_peer(cs, row, GONE_MS)) {
             intentrec_controller_delete(row);
         }
     }
@@ -174,14 +122,14 @@ void
 controllers_alarms(const struct controllers *cs, struct json *alarms)
 {
     struct alarm_names names = { .n = 0 };
-    const struct shash_node *node;
+    const struct intentrec_controller *row;
 
-    SHASH_FOR_EACH (node, &cs->peers) {
-        const struct peer *peer = node->data;
-
-        if (is_there(peer) && cs->hash && strcmp(peer->hash, cs->hash)) {
-            alarm_name(&names, "%s (%s, %s)", node->name, peer->policy,
-                       peer->hash);
+    INTENTREC_CONTROLLER_FOR_EACH(row, cs->loop.idl)
+    {
+        if (is_peer(cs, row, AWAY_MS) && cs->hash
+            && strcmp(row->hash, cs->hash)) {
+            alarm_name(&names, "%s (%s, %s)", row->address, row->policy,
+                       row->hash);
         }
     }
     alarm_about(alarms, ALARM_POLICIES_DIFFER, &names,

@@ -14,6 +14,7 @@
 #include "ovsdb-parser.h"
 #include "packets.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 #define MAX_PERIOD_S 86400      /* Longest burst period. */
 #define MAX_BURST_BYTES 1e15
@@ -309,6 +310,22 @@ telemetry_report_from_json(const struct json *params,
     }
     *reportp = r;
     return NULL;
+}
+
+const char *
+telemetry_report_later(const struct json *params)
+{
+    const struct json *json =
+        (params && params->type == JSON_ARRAY && params->array.n == 1
+             ? params->array.elems[0]
+             : NULL);
+    const struct json *version = json_get(json, "version", JSON_INTEGER);
+    const struct json *host = json_get(json, "host", JSON_STRING);
+
+    return (version && version->integer > 1 && host
+                    && is_name(json_string(host), strlen(json_string(host)))
+                ? json_string(host)
+                : NULL);
 }
 
 void

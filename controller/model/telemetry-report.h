@@ -80,6 +80,10 @@ struct telemetry_report {
 
 char *telemetry_report_from_json(const struct json *params,
                                  struct telemetry_report **);
+
+/* Returns the host that sent a message of a later version, or NULL. */
+const char *telemetry_report_later(const struct json *params);
+
 void telemetry_report_destroy(struct telemetry_report *);
 
 #endif /* controller/model/telemetry-report.h */

@@ -32,7 +32,10 @@ struct database_guard {
     const char *dbfile;         /* NULL for the relay. */
     long long next_check;       /* Of the file, time_msec(). */
     bool ready;                 /* The server has answered. */
-    long long answered;         /* time_msec() of the last answer. */
+    pid_t server;               /* At the last look. */
+    bool heard;                 /* It has answered then. */
+    long long answered;         /* time_msec() of its last answer, or when it
+                                 * was first seen. */
 };
 
 static bool
@@ -120,9 +123,14 @@ check_file(struct database_guard *g)
 }
 
 bool
-database_guard_look(struct database_guard *g)
+database_guard_look(struct database_guard *g, pid_t server)
 {
-    if (!server_answers(g)) {
+    if (g->server != server) {
+        g->server = server;
+        g->answered = time_msec();
+    }
+    g->heard = server_answers(g);
+    if (!g->heard) {
         return time_msec() < g->answered + DATABASE_GUARD_HANG_MS;
     }
     g->answered = time_msec();
@@ -139,10 +147,9 @@ database_guard_look(struct database_guard *g)
 static void
 notify(struct database_guard *g)
 {
-    long long before = g->answered;
-    bool sound = database_guard_look(g);
+    bool sound = database_guard_look(g, getppid());
 
-    if (g->answered != before) {
+    if (g->heard) {
         if (!g->ready) {
             g->ready = !service_notify("READY=1");
         }
@@ -162,7 +169,6 @@ database_guard_create(const struct database *db, const char *rundir,
         .rundir = rundir,
         .dbfile = dbfile,
         .next_check = time_msec() + CHECK_MS,
-        .answered = time_msec(),
     };
     return g;
 }

@@ -25,11 +25,12 @@
  * Does nothing without $NOTIFY_SOCKET, that is outside of a unit; there
  *
  *    guard = database_guard_create(&database_intent, rundir, dbfile);
- *    if (!database_guard_look(guard)) {
+ *    if (!database_guard_look(guard, server)) {
  *        ...restart the server...
  *    } */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct database;
 struct database_guard;
@@ -52,8 +53,8 @@ struct database_guard *database_guard_create(const struct database *,
                                              const char *rundir,
                                              const char *dbfile);
 
-/* Looks once; takes up to 3 s.  Returns false if the server must be
- * restarted. */
-bool database_guard_look(struct database_guard *);
+/* Looks once at the server, of that process; takes up to 3 s.  Returns false
+ * if it must be restarted. */
+bool database_guard_look(struct database_guard *, pid_t server);
 
 #endif /* controller/ovsdb/database-guard.h */
