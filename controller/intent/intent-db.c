@@ -293,6 +293,7 @@ load_owners(struct cluster *c, const struct ovsdb_idl *idl)
 
         owner->account = (struct account){
             .total = row->total,
+            .count = row->count,
             .first = row->first,
             .second = row->second,
             .at = instant_msec(&c->copied, row->at) / 1000.0,
@@ -579,6 +580,7 @@ write_owners(struct intent_db *idb)
         intentrec_owner_set_at(row, now.epoch_ms - now.msec
                                         + owner->account.at * 1000);
         intentrec_owner_set_total(row, owner->account.total);
+        intentrec_owner_set_count(row, owner->account.count);
         intentrec_owner_set_first(row, owner->account.first);
         intentrec_owner_set_second(row, owner->account.second);
         owner->stored = true;

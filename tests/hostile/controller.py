@@ -241,6 +241,12 @@ class Cluster:
             self.rest = Rest(f"{socks}.rest")
         return process
 
+    def restart_controller(self):
+        process = self.processes.pop()
+        process.kill()
+        process.wait()
+        self.start_controller()
+
     def start(self, ahead_ms=0):
         """Starts all; the first generation is by a clock that goes ahead."""
         self.sc("controller", "start", "--dbdir", str(self.db), "--policy",
@@ -318,8 +324,7 @@ class Cluster:
 def lost_databases():
     with Cluster() as c:
         for _ in range(3):              # The lead has changed before.
-            c.processes.pop().kill()
-            c.start_controller()
+            c.restart_controller()
             c.until(lambda: c.status()["state"] == "active")
         h0 = c.agent("h0")
         c.until(lambda: h0.obeys and c.switch.obeys)
@@ -489,10 +494,10 @@ def full_disk():
 
 
 def slices(side_by_side):
-    """Eve announces 100 iterations and more, five at a time; Ann announces 100
-    of the same job.  Counts the orders in which a slice comes first once half
-    as much has been served to Eve, or is announced by her."""
-    size, n = 5, 10
+    """Eve announces 100 iterations and more, five at a time; Ann announces 60
+    of the same job.  Counts the orders in which a slice comes first once more
+    than that has been served to Eve, or is announced by her."""
+    size, n = 5, 22
     bytes_each = 10**6
 
     def begin(cojob, uid, iterations):
@@ -525,7 +530,7 @@ def slices(side_by_side):
     with Cluster() as c:
         hosts = [c.agent("h0"), c.agent("h1")]
         c.until(lambda: all(h.obeys for h in hosts))
-        begin("ann", 2001, 100)
+        begin("ann", 2001, 60)
         if side_by_side:
             names = [f"eve{i}" for i in range(n)]
             for name in names:
@@ -539,8 +544,7 @@ def slices(side_by_side):
         begin("eve", 2002, size)
         time.sleep(1)
         stolen = is_first("eve")
-        c.processes.pop().kill()        # The next leader goes on with it.
-        c.start_controller()
+        c.restart_controller()          # The next leader goes on with it.
         time.sleep(3)
         return {"stolen": stolen + is_first("eve")}
 

@@ -40,10 +40,10 @@ slices_owe_what_exceeds_two_of_them(void **state)
     };
 
     find_debts(20, 5, s, 2);
-    assert_float_equal(s[0].debt, 380, 1e-9);
+    assert_float_equal(s[0].debt, 76.7125, 1e-9);
     assert_float_equal(s[1].debt, 0, 0);
     find_debts(0, 0, beside, 5);
-    assert_float_equal(beside[0].debt, 40, 1e-9);
+    assert_float_equal(beside[0].debt, 8.075, 1e-9);
     assert_float_equal(beside[4].debt, 0, 0);
 }
 
