@@ -400,7 +400,7 @@ def many_stages():
                                     {"iterations": 100, "jobs": ["t"]})
         return time.monotonic() - began, refused
 
-    few, many = (2500, 10000) if FULL else (150, 600)
+    few, many = (2500, 10000) if FULL else (600, 2400)
     results = []
     for n in (few, many):
         with Cluster() as c:
