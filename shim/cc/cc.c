@@ -240,6 +240,53 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     }
 }
 
+/* Handles the flows of a message, which are between 'hosts': grants are for
+ * flows from this host, other types are about flows to it. */
+static void
+take_flows(struct cc *cc, const struct shim_flow_key *hosts,
+           const struct grant_message *m, uint64_t now)
+{
+    bool is_grant = m->type == GRANT_RATES;
+    struct shim_flow_key key = *hosts;
+
+    key.protocol = IPPROTO_TCP;
+    for (int i = 0; i < m->n; i++) {
+        const struct grant *g = &m->grants[i];
+        struct cc_flow *flow;
+
+        key.local_port = is_grant ? g->sender_port : g->receiver_port;
+        key.remote_port = is_grant ? g->receiver_port : g->sender_port;
+        flow = cc_flows_find(cc->flows, &key);
+        if (flow && is_grant) {
+            counter_add(&cc->grants_taken, 1);
+            uplink_hold(cc, flow, g->bps, now + g->ms * MS, now);
+        } else if (flow && m->type == GRANT_EMPTY) {
+            /* Data in flight make it active again when they arrive. */
+            flow->in.quiet |= flow->in.active;
+        } else if (flow && m->type == GRANT_WAITING) {
+            downlink_waiting(cc, flow, now);
+        } else if (flow) {
+            flow->in.busy_at = now;
+        }
+    }
+}
+
+/* Returns true if the frame is a message to this shim. */
+static bool
+take_message(struct cc *cc, const struct cc_frame *frame, uint64_t now)
+{
+    struct shim_flow_key hosts;
+    struct grant_message m;
+
+    if (!message_receive(cc, frame, now, &hosts, &m)) {
+        return false;
+    }
+    if (m.type > GRANT_HELLO && m.type <= GRANT_BUSY) {
+        take_flows(cc, &hosts, &m, now);
+    }
+    return true;
+}
+
 bool
 cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
                uint64_t now)
@@ -249,7 +296,7 @@ cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
     cc->bytes += frame->length;
     if (!segment_parse(frame->data, frame->length, false, &seg)) {
         cc->other_bytes += frame->length;
-        return !message_receive(cc, frame, now);
+        return !take_message(cc, frame, now);
     }
     if (is_control_port(cc, &seg.key)) {
         cc->other_bytes += frame->length;

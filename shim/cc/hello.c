@@ -5,10 +5,6 @@
 #include <string.h>
 
 #include "shim/cc/segment.h"
-#include "shim/cc/state.h"
-
-#define HELLO_GAP_NS (100 * MS) /* Between two hellos on ACKs to a host. */
-#define MAX_HELLOS 5            /* On ACKs, without a reply. */
 
 enum {
     KIND = 253,
@@ -114,64 +110,4 @@ hello_remove(uint8_t *frame, struct segment *seg,
     change_lengths(frame, seg, -HELLO_BYTES);
     memmove(frame + HELLO_BYTES, frame, at);
     return frame + HELLO_BYTES;
-}
-
-static void
-insert_hello(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
-             const struct remote_shim *rs)
-{
-    struct hello hello = {
-        .version = HELLO_VERSION, .flags = cc_own_flags(cc),
-        .nonce = rs->kept.own_nonce
-    };
-
-    frame->data = hello_insert(frame->data, seg, &hello);
-    frame->length += HELLO_BYTES;
-    frame->headroom -= HELLO_BYTES;
-}
-
-void
-hello_send(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
-           struct cc_flow *flow, uint64_t now)
-{
-    struct remote_shim *rs = flow->remote;
-    bool is_syn = seg->flags & SEGMENT_SYN;
-
-    if (frame->headroom < HELLO_BYTES || !hello_fits(seg)) {
-        return;
-    }
-    if (is_syn) {
-        if (!flow->hello_sent
-            && (!(seg->flags & SEGMENT_ACK) || rs->kept.verified)) {
-            flow->hello_sent = true;
-            insert_hello(cc, frame, seg, rs);
-        }
-        return;
-    }
-    if (!rs->kept.verified && !seg->payload && flow->in.bulk
-        && rs->n_hellos < MAX_HELLOS && now - rs->hello_at > HELLO_GAP_NS) {
-        rs->n_hellos++;
-        rs->hello_at = now;
-        insert_hello(cc, frame, seg, rs);
-    }
-}
-
-void
-hello_receive(struct cc *cc, struct cc_frame *frame, struct segment *seg,
-              const struct segment_options *o, struct remote_shim *rs)
-{
-    uint8_t *data = frame->data;
-    struct hello hello;
-
-    hello_read(data + o->hello_at, &hello);
-    frame->data = hello_remove(data, seg, o);
-    frame->length -= frame->data - data;
-    frame->headroom += frame->data - data;
-    if (!rs || hello.version != HELLO_VERSION) {
-        return;
-    }
-    remote_shim_verify(rs, hello.flags, hello.nonce);
-    if (!(seg->flags & SEGMENT_SYN) && rs->kept.l2_size) {
-        message_send(cc, rs, GRANT_HELLO);
-    }
 }

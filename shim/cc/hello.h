@@ -27,8 +27,8 @@
  *        data = hello_remove(data, &seg, &options);
  *    }
  *
- * Pure functions over the caller's memory.  state.h declares the functions
- * that decide when to send a hello and what follows from one. */
+ * Pure functions over the caller's memory.  exchange.c decides when to send a
+ * hello, and what follows from one. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "shim/cc/estimate.h"
+#include "shim/cc/grant-message.h"
 #include "shim/cc/hello.h"
-#include "shim/cc/messages.h"
 #include "shim/cc/takeover-state.h"
 #include "wire/shim-protocol.h"
 

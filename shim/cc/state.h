@@ -6,12 +6,13 @@
 /* State that the parts of congestion control share:
  *
  *    cc.c              each packet
+ *    takeover-state.c  exchange with a new shim
  *    downlink.c        flows to the host
  *    uplink.c          flows to the uplink
- *    hello.c, messages.c       exchange with remote shims
- *    takeover-state.c  exchange with a new shim
+ *    exchange.c        hellos and messages of remote shims
  *
- * Only these files include it. */
+ * Each calls only files that are below it in this list.  Only these files
+ * include it. */
 
 #include "shim/cc/allocate.h"
 #include "shim/cc/cc.h"
@@ -76,8 +77,8 @@ void uplink_hold(struct cc *, struct cc_flow *, uint64_t bps, uint64_t until,
 void uplink_remove(struct cc *, struct cc_flow *);
 void uplink_poll(struct cc *, uint64_t now);
 
-/* hello.c.  hello_send() adds the option to a segment from the host if it is
- * one of these: the first SYN of a flow (a repeated one has none, since a
+/* exchange.c.  hello_send() adds the option to a segment from the host if it
+ * is one of these: the first SYN of a flow (a repeated one has none, since a
  * middlebox may drop it), the SYN-ACK if the SYN had the option, and some ACKs
  * until the remote shim has replied.  hello_receive() removes it from a
  * segment to the host; the remote shim may be null. */
@@ -86,10 +87,12 @@ void hello_send(const struct cc *, struct cc_frame *, struct segment *,
 void hello_receive(struct cc *, struct cc_frame *, struct segment *,
                    const struct segment_options *, struct remote_shim *);
 
-/* messages.c.  message_receive() returns true if the frame is a message to
- * this shim.  message_add() adds a grant to the next message of a type, which
+/* message_receive() returns true if the frame is a message to this shim, and
+ * stores its content and the two hosts; type 0 means that it was refused.
+ * message_add() adds a grant to the next message of a type, which
  * message_send() sends. */
-bool message_receive(struct cc *, const struct cc_frame *, uint64_t now);
+bool message_receive(struct cc *, const struct cc_frame *, uint64_t now,
+                     struct shim_flow_key *hosts, struct grant_message *);
 void message_add(struct cc *, struct remote_shim *, uint8_t type,
                  const struct grant *);
 void message_send(struct cc *, struct remote_shim *, uint8_t type);

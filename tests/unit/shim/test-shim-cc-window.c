@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/cc/grant-message.h"
 #include "shim/cc/hello.h"
-#include "shim/cc/messages.h"
 #include "shim/cc/window.h"
 #include "tests/unit/shim/cc-packets.h"
 #include "tests/unit/unit-test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef SHIM_CC_MESSAGES_H
-#define SHIM_CC_MESSAGES_H 1
+#ifndef SHIM_CC_GRANT_MESSAGE_H
+#define SHIM_CC_GRANT_MESSAGE_H 1
 
 /* Messages between two shims: the rates that a receiver grants.
  *
@@ -37,17 +37,16 @@
  * A receiver ignores messages of another version or type or with a wrong
  * nonce, and grants for flows that it does not have.
  *
- * The functions to write and read a message are pure; grant_message_read() is
- * safe on arbitrary bytes.  state.h declares the functions to send and receive
- * messages. */
+ * Pure functions; grant_message_read() is safe on arbitrary bytes.  exchange.c
+ * sends and receives messages. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define GRANT_PORT 8473         /* UDP, both ends. */
+#define GRANT_PORT 8473 /* UDP, both ends. */
 #define GRANT_VERSION 1
-#define GRANT_MAX 32            /* In a message: fits an MTU of 576. */
+#define GRANT_MAX 32 /* In a message: fits an MTU of 576. */
 #define GRANT_HEADER 16
 #define GRANT_SIZE 16
 #define GRANT_MAX_MESSAGE (GRANT_HEADER + GRANT_MAX * GRANT_SIZE)
@@ -61,16 +60,16 @@ enum grant_type {
 };
 
 struct grant {
-    uint16_t sender_port, receiver_port;        /* Network byte order. */
+    uint16_t sender_port, receiver_port; /* Network byte order. */
     uint32_t ms;
     uint64_t bps;
 };
 
 struct grant_message {
-    uint8_t type;               /* enum grant_type. */
-    uint8_t flags;              /* HELLO_*. */
-    uint8_t n;                  /* Elements of 'grants'. */
-    uint32_t to, from;          /* Nonces. */
+    uint8_t type;      /* enum grant_type. */
+    uint8_t flags;     /* HELLO_*. */
+    uint8_t n;         /* Elements of 'grants'. */
+    uint32_t to, from; /* Nonces. */
     struct grant grants[GRANT_MAX];
 };
 
@@ -81,4 +80,4 @@ size_t grant_message_write(const struct grant_message *, uint8_t *);
 /* Returns false if the bytes are not a message. */
 bool grant_message_read(const uint8_t *, size_t, struct grant_message *);
 
-#endif /* shim/cc/messages.h */
+#endif /* shim/cc/grant-message.h */
