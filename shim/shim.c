@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sodium.h>
+
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -170,17 +172,6 @@ get_connections(void *s_, void *body, size_t *size)
 }
 
 static void
-set_congestion(void *s_, const struct shim_congestion *law)
-{
-    struct shim *s = s_;
-    struct cc *cc = forward_cc(s->forward);
-
-    if (cc) {
-        cc_set_law(cc, law);
-    }
-}
-
-static void
 create_tables(struct shim *s)
 {
     s->flows = flow_cache_create(s->boot_id);
@@ -239,7 +230,9 @@ create_forward(struct shim *s)
     struct cc_config cc = {
         .slots = s->slots,
         .downlink_bps = o->downlink_bps ? o->downlink_bps : o->rate_bps,
-        .strict_switch = o->strict_switch, .seed = s->boot_id, .mtu = o->mtu,
+        .strict_switch = o->strict_switch,
+        .mtu = o->mtu,
+        .number = (clock_read(CLOCK_REALTIME) - clock_now()) / 1000,
         .max_flows = CC_MAX_FLOWS
     };
     struct forward_config config = {
@@ -258,6 +251,7 @@ create_forward(struct shim *s)
         .n_lanes = s->options.n_lanes
     };
 
+    randombytes_buf(cc.secret, sizeof cc.secret);
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
     if (!s->forward) {
@@ -279,7 +273,7 @@ create_server(struct shim *s)
                                     .get_stats = get_stats,
                                     .get_rate = get_rate,
                                     .set_min_share = set_min_share,
-                                    .set_congestion = set_congestion,
+                                    .cc = forward_cc(s->forward),
                                     .now = clock_now,
                                     .get_ports = get_ports,
                                     .get_about = get_about,

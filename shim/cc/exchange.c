@@ -58,40 +58,89 @@ put_udp(const struct remote_shim *rs, uint8_t *udp, size_t size)
     put_be16(udp + 6, sum ? sum : 0xffff);
 }
 
-void
-message_send(struct cc *cc, struct remote_shim *rs, uint8_t type)
+/* Sends the message of 'rs' as one of 'type' for the nonce 'to',
+ * or drops it if there is no key. */
+static void
+send_to(struct cc *cc, struct remote_shim *rs, uint8_t type, uint64_t to,
+        uint64_t now)
 {
-    uint8_t payload[GRANT_MAX_MESSAGE], *p = cc->frame;
+    uint8_t payload[GRANT_MAX_MESSAGE], key[SHIM_KEY_BYTES], *p = cc->frame;
+    struct takeover_remote *kept = &rs->kept;
+    struct grant_message *m = &rs->message;
     size_t size;
 
-    rs->message.type = type;
-    rs->message.flags = cc_own_flags(cc);
-    rs->message.to = rs->kept.nonce;
-    rs->message.from = rs->kept.own_nonce;
-    size = grant_message_write(&rs->message, payload);
-    memcpy(p, rs->kept.l2, rs->kept.l2_size);
-    p += rs->kept.l2_size;
-    p += put_ip(rs, p, UDP_SIZE + size);
-    memcpy(p + UDP_SIZE, payload, size);
-    put_udp(rs, p, UDP_SIZE + size);
-    p += UDP_SIZE + size;
-    cc->config.send(cc->config.aux, cc->frame, p - cc->frame);
-    if (type == GRANT_RATES) {
-        counter_add(&cc->grants_sent, rs->message.n);
+    if (remote_shim_key(&cc->remotes, rs, to, now, key)) {
+        m->type = type;
+        m->flags = cc_own_flags(cc);
+        m->to = to;
+        m->from = kept->own_nonce;
+        m->number = ++kept->sent;
+        size =
+            grant_message_write(m,
+                                &(struct grant_ends){ .family = kept->family,
+                                                      .sender = kept->local,
+                                                      .receiver = kept->remote,
+                                                      .key = key },
+                                payload);
+        memcpy(p, kept->l2, kept->l2_size);
+        p += kept->l2_size;
+        p += put_ip(rs, p, UDP_SIZE + size);
+        memcpy(p + UDP_SIZE, payload, size);
+        put_udp(rs, p, UDP_SIZE + size);
+        p += UDP_SIZE + size;
+        cc->config.send(cc->config.aux, cc->frame, p - cc->frame);
+        if (type == GRANT_RATES) {
+            counter_add(&cc->grants_sent, m->n);
+        }
     }
-    rs->message.n = 0;
+    m->n = 0;
+}
+
+void
+message_send(struct cc *cc, struct remote_shim *rs, uint8_t type, uint64_t now)
+{
+    send_to(cc, rs, type, rs->kept.nonce, now);
+}
+
+void
+message_ask(struct cc *cc, struct remote_shim *rs, uint64_t now)
+{
+    struct grant_message hello = { .n = 0 }, being_written = rs->message;
+
+    rs->message = hello;
+    send_to(cc, rs, GRANT_HELLO, rs->hint ? rs->hint : rs->kept.nonce, now);
+    rs->message = being_written;
 }
 
 void
 message_add(struct cc *cc, struct remote_shim *rs, uint8_t type,
-            const struct grant *grant)
+            const struct grant *grant, uint64_t now)
 {
     struct grant_message *m = &rs->message;
 
     if (m->n == GRANT_MAX) {
-        message_send(cc, rs, type);
+        message_send(cc, rs, type, now);
     }
     m->grants[m->n++] = *grant;
+}
+
+/* Returns the message in 'frame', of the remote shim 'rs', in '*m', if it is
+ * right and new. */
+static bool
+read_message(struct cc *cc, const struct cc_frame *frame,
+             const struct parsed *p, struct remote_shim *rs,
+             struct grant_message *m, uint64_t now)
+{
+    const uint8_t *bytes = frame->data + p->l4 + UDP_SIZE;
+    bool counts = rs && (rs->kept.verified || rs->kept.has_key);
+    enum remote_verdict verdict = REMOTE_WRONG;
+
+    if (rs && grant_message_read(bytes, p->end - p->l4 - UDP_SIZE, m)) {
+        verdict = remote_shim_check(&cc->remotes, rs, bytes, m, now);
+    }
+    counter_add(&cc->refused, counts && verdict == REMOTE_WRONG);
+    counter_add(&cc->repeated, verdict == REMOTE_OLD);
+    return verdict == REMOTE_RIGHT;
 }
 
 bool
@@ -100,7 +149,6 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now,
 {
     struct remote_shim *rs;
     struct parsed p;
-    size_t at;
 
     parse_frame(frame->data, frame->length, false, &p);
     if (p.kind != PARSED_FLOW || p.key.protocol != IPPROTO_UDP
@@ -108,18 +156,16 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now,
         || p.key.remote_port != htons(GRANT_PORT)) {
         return false;
     }
-    at = p.l4 + UDP_SIZE;
-    if (!grant_message_read(frame->data + at, frame->length - at, m)) {
-        return false;
-    }
+    *hosts = p.key;
     rs = remote_shims_find(&cc->remotes, &p.key, now, false);
-    if (!rs || m->to != rs->kept.own_nonce) {
+    if (!read_message(cc, frame, &p, rs, m, now)) {
         m->type = 0;
         return true;
     }
-    remote_shim_verify(rs, m->flags, m->from);
+    if (m->type == GRANT_HELLO && rs->kept.l2_size) {
+        message_send(cc, rs, GRANT_WELCOME, now);
+    }
     rs->silent &= m->type != GRANT_RATES;
-    *hosts = p.key;
     return true;
 }
 
@@ -127,8 +173,7 @@ static void
 insert_hello(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
              const struct remote_shim *rs)
 {
-    struct hello hello = { .version = HELLO_VERSION,
-                           .flags = cc_own_flags(cc),
+    struct hello hello = { .flags = cc_own_flags(cc),
                            .nonce = rs->kept.own_nonce };
 
     frame->data = hello_insert(frame->data, seg, &hello);
@@ -136,48 +181,65 @@ insert_hello(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
     frame->headroom -= HELLO_BYTES;
 }
 
+/* Returns true if the segment, which has space, is to have a hello. */
+static bool
+wants_hello(const struct segment *seg, struct cc_flow *flow, uint64_t now)
+{
+    struct remote_shim *rs = flow->remote;
+    bool is_reply = seg->flags & SEGMENT_ACK;
+
+    if (seg->flags & SEGMENT_SYN) {
+        bool wants = (!flow->hello_sent
+                      && (!is_reply || rs->kept.verified || rs->hint));
+
+        flow->hello_sent |= wants;
+        return wants;
+    }
+    if (rs->kept.verified || seg->payload || !flow->in.bulk
+        || rs->n_hellos >= MAX_HELLOS || now - rs->hello_at <= HELLO_GAP_NS) {
+        return false;
+    }
+    rs->n_hellos++;
+    rs->hello_at = now;
+    return true;
+}
+
 void
 hello_send(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
            struct cc_flow *flow, uint64_t now)
 {
-    struct remote_shim *rs = flow->remote;
-    bool is_syn = seg->flags & SEGMENT_SYN;
+    if (frame->headroom >= HELLO_BYTES && hello_fits(seg)
+        && wants_hello(seg, flow, now)) {
+        insert_hello(cc, frame, seg, flow->remote);
+    }
+}
 
-    if (frame->headroom < HELLO_BYTES || !hello_fits(seg)) {
-        return;
-    }
-    if (is_syn) {
-        if (!flow->hello_sent
-            && (!(seg->flags & SEGMENT_ACK) || rs->kept.verified)) {
-            flow->hello_sent = true;
-            insert_hello(cc, frame, seg, rs);
-        }
-        return;
-    }
-    if (!rs->kept.verified && !seg->payload && flow->in.bulk
-        && rs->n_hellos < MAX_HELLOS && now - rs->hello_at > HELLO_GAP_NS) {
-        rs->n_hellos++;
-        rs->hello_at = now;
-        insert_hello(cc, frame, seg, rs);
+void
+hello_remove_all(struct cc_frame *frame, struct segment *seg,
+                 struct segment_options *o)
+{
+    while (o->hello_at) {
+        uint8_t *data = hello_remove(frame->data, seg, o);
+        uint32_t moved = data - frame->data;
+
+        frame->data = data;
+        frame->length -= moved;
+        frame->headroom += moved;
+        segment_options(data, seg, o);
     }
 }
 
 void
 hello_receive(struct cc *cc, struct cc_frame *frame, struct segment *seg,
-              const struct segment_options *o, struct remote_shim *rs)
+              struct segment_options *o, struct remote_shim *rs, uint64_t now)
 {
-    uint8_t *data = frame->data;
     struct hello hello;
 
-    hello_read(data + o->hello_at, &hello);
-    frame->data = hello_remove(data, seg, o);
-    frame->length -= frame->data - data;
-    frame->headroom += frame->data - data;
-    if (!rs || hello.version != HELLO_VERSION) {
-        return;
+    if (rs && hello_read(frame->data + o->hello_at, o->hello_size, &hello)) {
+        remote_shim_hint(rs, hello.nonce, !(seg->flags & SEGMENT_SYN));
+        if (remote_shim_asks(rs, now)) {
+            message_ask(cc, rs, now);
+        }
     }
-    remote_shim_verify(rs, hello.flags, hello.nonce);
-    if (!(seg->flags & SEGMENT_SYN) && rs->kept.l2_size) {
-        message_send(cc, rs, GRANT_HELLO);
-    }
+    hello_remove_all(frame, seg, o);
 }

@@ -8,7 +8,7 @@
 
 enum {
     KIND = 253,
-    SIZE = 10,                  /* Without the NOPs. */
+    SIZE = 14, /* Without the NOPs. */
     NOP = 1,
     EXPERIMENT = 0x5347,
     TCP_SIZE = 20,
@@ -19,7 +19,7 @@ enum {
 bool
 hello_is(const uint8_t *option, uint8_t size)
 {
-    return (size == SIZE && option[0] == KIND
+    return (size >= 4 && option[0] == KIND
             && get_be16(option + 2) == EXPERIMENT);
 }
 
@@ -29,12 +29,15 @@ hello_fits(const struct segment *seg)
     return seg->header + HELLO_BYTES <= MAX_HEADER;
 }
 
-void
-hello_read(const uint8_t *option, struct hello *hello)
+bool
+hello_read(const uint8_t *option, uint8_t size, struct hello *hello)
 {
-    hello->version = option[4];
+    if (size != SIZE || option[4] != HELLO_VERSION) {
+        return false;
+    }
     hello->flags = option[5];
-    hello->nonce = get_be32(option + 6);
+    hello->nonce = get_be64(option + 6);
+    return true;
 }
 
 /* Adds 'change' to the lengths of the IP packet and of the TCP header, and
@@ -86,9 +89,9 @@ hello_insert(uint8_t *frame, struct segment *seg, const struct hello *hello)
     p[2] = KIND;
     p[3] = SIZE;
     put_be16(p + 4, EXPERIMENT);
-    p[6] = hello->version;
+    p[6] = HELLO_VERSION;
     p[7] = hello->flags;
-    put_be32(p + 8, hello->nonce);
+    put_be64(p + 8, hello->nonce);
     count_words(frame, seg, at, true);
     change_lengths(frame, seg, HELLO_BYTES);
     return frame;
@@ -100,7 +103,8 @@ hello_remove(uint8_t *frame, struct segment *seg,
 {
     uint16_t at = seg->l4 + TCP_SIZE;
 
-    if (o->hello_at != at + 2 || frame[at] != NOP || frame[at + 1] != NOP) {
+    if (o->hello_at != at + 2 || o->hello_size != SIZE || frame[at] != NOP
+        || frame[at + 1] != NOP) {
         for (int i = 0; i < o->hello_size; i++) {
             segment_set_byte(frame, seg, o->hello_at + i, NOP);
         }

@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "shim/capture/tap.h"
+#include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/job-slot.h"
 #include "wire/buffer.h"
@@ -367,6 +368,19 @@ get_connections(const struct server_config *c, void *reply, size_t *reply_size)
     return error;
 }
 
+static int
+get_peers(const struct server_config *c, struct shim_peer *peers,
+          size_t *reply_size)
+{
+    size_t n = 0;
+
+    if (c->cc && !cc_peers(c->cc, peers, &n)) {
+        return EAGAIN;
+    }
+    *reply_size = n * sizeof *peers;
+    return 0;
+}
+
 static struct client *
 find_capturer(struct server *s)
 {
@@ -435,8 +449,17 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
                          ((const struct shim_min_share *) body)->share);
         return 0;
     case SHIM_CONGESTION:
-        c->set_congestion(c->aux, body);
+        if (c->cc) {
+            cc_set_law(c->cc, body);
+        }
         return 0;
+    case SHIM_KEYS:
+        if (c->cc) {
+            cc_set_keys(c->cc, body, size / sizeof(struct shim_key));
+        }
+        return 0;
+    case SHIM_PEERS:
+        return get_peers(c, s->reply, reply_size);
     case SHIM_CONTROL:
         job_slots_set_control(c->slots, control->dscp, control->levels);
         return 0;

@@ -46,15 +46,6 @@ set_min_share(void *aux, uint32_t share)
     must(share <= SHIM_MIN_SHARE_UNIT || share == SHIM_MIN_SHARE_DEFAULT);
 }
 
-static void
-set_congestion(void *aux, const struct shim_congestion *law)
-{
-    must(law->gamma >= SHIM_CONGESTION_UNIT / 2);
-    must(law->beta <= SHIM_CONGESTION_UNIT
-         || law->beta == SHIM_CONGESTION_DEFAULT);
-}
-
-/* Fails every second time. */
 static int
 get_connections(void *aux, void *body, size_t *size)
 {
@@ -97,7 +88,6 @@ static struct server_config config = {
     .get_stats = get_stats,
     .get_rate = get_rate,
     .set_min_share = set_min_share,
-    .set_congestion = set_congestion,
     .now = get_now,
     .get_ports = get_ports,
     .get_about = get_about,
