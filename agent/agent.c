@@ -22,6 +22,7 @@
 #include "agent/progress/socket.h"
 #include "agent/progress/waiting.h"
 #include "agent/telemetry.h"
+#include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -78,7 +79,13 @@ send_telemetry(struct agent *a)
     bool pairs = pairs_sample(&a->pairs, tracker_registry(a->tracker),
                               a->identity, a->actuator, time_msec());
 
-    telemetry_send(a->telemetry, telemetry_compose(a, pairs));
+    struct json *peers = peers_take_report(&a->peers);
+    struct json *json = telemetry_compose(a, pairs);
+
+    if (peers) {
+        json_object_put(json, "peers", peers);
+    }
+    telemetry_send(a->telemetry, json);
 }
 
 /* Events of the actuator. */
@@ -127,9 +134,18 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
+static void
+on_peers(const struct shim_peer *list, size_t n, void *a_)
+{
+    struct agent *a = a_;
+
+    peers_take_list(&a->peers, list, n);
+}
+
 static const struct actuator_events events = { .traffic = on_traffic,
                                                .bursts = on_bursts,
-                                               .bins = on_bins };
+                                               .bins = on_bins,
+                                               .peers = on_peers };
 
 /* Events of the registry. */
 
@@ -275,6 +291,18 @@ on_lease(const struct telemetry_lease *lease, void *a_)
 
         VLOG_WARN_RL(&rl, "ignoring a lease of generation %"PRId64", older "
                      "than %"PRId64, lease->generation, a->lease.newest);
+    }
+    return good;
+}
+
+static bool
+on_keys(const struct json *keys, void *a_)
+{
+    struct agent *a = a_;
+    bool good = peers_take_keys(&a->peers, keys);
+
+    if (a->peers.keys) {
+        actuator_set_keys(a->actuator, a->peers.keys, a->peers.n_keys);
     }
     return good;
 }
@@ -436,7 +464,8 @@ agent_create(const struct agent_config *config, struct agent **ap)
     } else {
         a->tc = tc_create(config->tc, config->n_tc);
         open_database(a);
-        a->telemetry = telemetry_create(config->controller, on_lease, a);
+        a->telemetry =
+            telemetry_create(config->controller, on_lease, on_keys, a);
         if (a->cgroup_mount) {
             a->cgroup_root = xasprintf("%s/%s", a->cgroup_mount,
                                        config->cgroup);
@@ -468,6 +497,7 @@ agent_destroy(struct agent *a)
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);
         actuator_destroy(a->actuator);
+        peers_uninit(&a->peers);
         identity_close(a->identity);
         tc_destroy(a->tc);
         progress_socket_close(a->progress);

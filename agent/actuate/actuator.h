@@ -44,6 +44,9 @@ struct actuator_events {
      * before; 'first' is the number of the first one. */
     void (*bins)(const char *job, uint64_t first, const struct shim_bin *,
                  size_t n, void *aux);
+
+    /* The shim's remote hosts. */
+    void (*peers)(const struct shim_peer *, size_t n, void *aux);
 };
 
 /* What holds for all jobs. */
@@ -79,6 +82,9 @@ struct actuator {
     struct slot_table slots; /* Desired and installed rows. */
     bool changed;            /* They may differ. */
     bool has_numbers;        /* The numbers of slots are those of packets. */
+    const struct shim_key *keys; /* For the shim, NULL before the first. */
+    size_t n_keys;
+    bool has_keys; /* The shim has them. */
 };
 
 struct actuator_class {
@@ -152,6 +158,15 @@ actuator_remove_job(struct actuator *a, const char *job)
 {
     slot_table_unwant(&a->slots, job);
     a->changed = true;
+}
+
+/* Gives the shim these keys, which stay the caller's until the next call. */
+static inline void
+actuator_set_keys(struct actuator *a, const struct shim_key *keys, size_t n)
+{
+    a->keys = keys;
+    a->n_keys = n;
+    a->has_keys = false;
 }
 
 /* Returns the slot of the job, 0 if it has none. */

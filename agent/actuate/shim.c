@@ -28,6 +28,7 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
+#define PEERS_MS 1000          /* Between requests of SHIM_PEERS. */
 /* Up to FEW_JOBS, bins are requested each time, so that iterations are counted
  * early; with more jobs one time of SELDOM: the shim keeps a little more than
  * a second. */
@@ -54,6 +55,7 @@ struct shim_actuator {
 
     char *about;                /* Reply to SHIM_ABOUT, or NULL. */
     long long next_about;       /* time_msec() of the next request. */
+    long long next_peers;       /* The same of SHIM_PEERS. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
@@ -232,6 +234,10 @@ request_counters(struct shim_actuator *s, long long now)
         s->next_about = now + ABOUT_MS;
         send_request(s, SHIM_ABOUT, NULL, 0);
     }
+    if (now >= s->next_peers) {
+        s->next_peers = now + PEERS_MS;
+        send_request(s, SHIM_PEERS, NULL, 0);
+    }
 }
 
 /* Handles the last reply to request_tables(): the tables of the shim are
@@ -256,6 +262,18 @@ handle_list(struct shim_actuator *s, const void *body, size_t size)
                       s->path, s->hello.pid, s->hello.rate_bps);
         }
     }
+    return 0;
+}
+
+static int
+handle_peers(struct shim_actuator *s, const void *body, size_t size)
+{
+    size_t n;
+
+    if (!count_items(size, 0, sizeof(struct shim_peer), &n)) {
+        return EPROTO;
+    }
+    s->base.events->peers(body, n, s->base.aux);
     return 0;
 }
 
@@ -318,6 +336,9 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
             s->about = xmemdup0(body, MIN(size, SHIM_MAX_ABOUT));
         }
         return 0;
+
+    case SHIM_PEERS:
+        return msg->status ? 0 : handle_peers(s, body, size);
 
     case SHIM_SLOT_SET:
     case SHIM_SLOT_CLEAR:
@@ -391,7 +412,8 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->last_rx = now;
     s->next_lease = 0;
     memset(&s->told, 0xff, sizeof s->told); /* Defaults, and no DSCPs. */
-    s->next_stats = s->next_about = now;
+    s->next_stats = s->next_about = s->next_peers = now;
+    s->base.has_keys = false;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
     request_tables(s);
 }
@@ -491,6 +513,11 @@ shim_run(struct actuator *a)
     }
     if (now >= s->next_sync) {
         request_tables(s);
+    }
+    if (s->base.keys && !s->base.has_keys) {
+        s->base.has_keys = true;
+        send_request(s, SHIM_KEYS, s->base.keys,
+                     s->base.n_keys * sizeof *s->base.keys);
     }
     if (!s->pending) {
         if (s->base.changed) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/hosts/pair-keys.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/telemetry-report.h"
@@ -22,6 +23,7 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
+#include "wire/quiet-rpc.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
 
@@ -76,6 +78,7 @@ struct connection {
 struct telemetry {
     struct pstream *pstream;
     struct cluster *cluster;
+    struct pair_keys *keys;             /* Of this leader. */
     struct ovs_list connections;        /* Of struct connection. */
     size_t n_connections;
     bool open;                  /* The controller leads. */
@@ -153,6 +156,7 @@ telemetry_create(const char *remote, struct cluster *cluster,
         t = NULL;
     } else {
         t->cluster = cluster;
+        t->keys = pair_keys_create();
         ovs_list_init(&t->connections);
     }
     *tp = t;
@@ -187,6 +191,7 @@ telemetry_destroy(struct telemetry *t)
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
         connection_destroy(t, conn);
     }
+    pair_keys_destroy(t->keys);
     pstream_close(t->pstream);
     free(t);
 }
@@ -298,6 +303,7 @@ handle_report(struct telemetry *t, struct connection *conn,
         }
         COVERAGE_INC(telemetry_report);
         demand_learn(t->cluster, report, first);
+        pair_keys_learn(t->keys, report, first);
     }
     telemetry_report_destroy(report);
     return error;
@@ -317,6 +323,22 @@ handle_message(struct telemetry *t, struct connection *conn,
         return handle_report(t, conn, msg->params);
     }
     return xasprintf("unexpected %s", jsonrpc_msg_type_to_string(msg->type));
+}
+
+/* Sends the agent what is new of its keys, and nothing of them to the log. */
+static void
+send_keys(struct telemetry *t, struct connection *conn)
+{
+    struct json *keys =
+        conn->host ? pair_keys_take(t->keys, conn->host) : NULL;
+
+    if (keys) {
+        struct quiet_rpc quiet = quiet_rpc_begin();
+
+        jsonrpc_send(conn->rpc,
+                     jsonrpc_create_notify("keys", json_array_create_1(keys)));
+        quiet_rpc_end(&quiet);
+    }
 }
 
 /* Returns true if an agent should have reported since its last report. */
@@ -417,7 +439,12 @@ telemetry_run(struct telemetry *t, bool open)
 {
     struct connection *conn;
 
+    if (open && !t->open) {
+        pair_keys_destroy(t->keys);
+        t->keys = pair_keys_create();
+    }
     t->open = open;
+    pair_keys_run(t->keys);
     accept_connections(t);
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
         char *error = (open ? run_connection(t, conn)
@@ -430,6 +457,21 @@ telemetry_run(struct telemetry *t, bool open)
             check_host(t, conn);
         }
     }
+    LIST_FOR_EACH (conn, node, &t->connections) {
+        send_keys(t, conn);
+    }
+}
+
+const struct pair_keys *
+telemetry_keys(const struct telemetry *t)
+{
+    return t->keys;
+}
+
+void
+telemetry_forget(struct telemetry *t, const char *host)
+{
+    pair_keys_forget(t->keys, host);
 }
 
 void
@@ -437,6 +479,7 @@ telemetry_wait(const struct telemetry *t)
 {
     const struct connection *conn;
 
+    pair_keys_wait(t->keys);
     if (t->n_connections < MAX_CONNECTIONS) {
         pstream_wait(t->pstream);
     }

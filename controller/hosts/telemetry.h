@@ -9,7 +9,8 @@
  * second and host are more write transactions than a RAFT cluster takes.  So
  * agents send them as JSON-RPC notifications.  On the same connection the
  * controller sends leases: an agent keeps its last order while it receives
- * leases, and falls back to fair sharing by itself when they stop.
+ * leases, and falls back to fair sharing by itself when they stop.  It also
+ * sends the keys of the host's shim (pair-keys.h).
  *
  * A connection is closed if a message does not conform to docs/interfaces.md;
  * the agent may connect again.  Without TLS, every client that reaches the
@@ -29,6 +30,7 @@
 #include <stdint.h>
 
 struct cluster;
+struct pair_keys;
 struct telemetry;
 
 char *telemetry_create(const char *remote, struct cluster *,
@@ -59,6 +61,10 @@ const char *telemetry_certificate(const char *passive,
  * otherwise an error message that the caller frees. */
 char *telemetry_check_host(const char *certificate, const char *known,
                            const char *host);
+
+/* The keys between shims; 'host' is no host any more. */
+const struct pair_keys *telemetry_keys(const struct telemetry *);
+void telemetry_forget(struct telemetry *, const char *host);
 
 /* Returns the number of connected agents that have sent a message. */
 size_t telemetry_n_agents(const struct telemetry *);

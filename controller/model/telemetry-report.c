@@ -240,11 +240,78 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
     return NULL;
 }
 
+/* Stores the address that 'json', a string or NULL, has. */
+static void
+parse_address(struct ovsdb_parser *p, const struct json *json,
+              struct in6_addr *ip6)
+{
+    ovs_be32 ip;
+
+    if (json && ip_parse(json_string(json), &ip)) {
+        in6_addr_set_mapped_ipv4(ip6, ip);
+    } else if (json && !ipv6_parse(json_string(json), ip6)) {
+        ovsdb_parser_raise_error(p, "'%s' is not an IP address",
+                                 json_string(json));
+    }
+}
+
+static char *
+parse_peer(const struct json *json, struct telemetry_peer *peer)
+{
+    struct ovsdb_parser p;
+
+    ovsdb_parser_init(&p, json, "remote");
+    parse_address(&p, ovsdb_parser_member(&p, "address", OP_STRING),
+                  &peer->ip);
+    peer->refused = MAX(parse_count(&p, "refused", -1), 0);
+    peer->disobeyed = MAX(parse_count(&p, "disobeyed", -1), 0);
+    return finish_parser(&p);
+}
+
+static char *
+parse_peers(const struct json *json, struct telemetry_report *r)
+{
+    const struct json *own, *remote;
+    struct ovsdb_parser p;
+    char *error = NULL;
+
+    ovsdb_parser_init(&p, json, "peers");
+    own = ovsdb_parser_member(&p, "own", OP_ARRAY);
+    remote = ovsdb_parser_member(&p, "remote", OP_ARRAY);
+    if (own && remote
+        && MAX(own->array.n, remote->array.n) > TELEMETRY_MAX_PEERS) {
+        ovsdb_parser_raise_error(&p, "more than %d addresses",
+                                 TELEMETRY_MAX_PEERS);
+    } else if (own && remote) {
+        r->own = xcalloc(own->array.n + 1, sizeof *r->own);
+        r->peers = xcalloc(remote->array.n + 1, sizeof *r->peers);
+        for (size_t i = 0; i < own->array.n; i++) {
+            const struct json *ip = own->array.elems[i];
+
+            if (ip->type != JSON_STRING) {
+                ovsdb_parser_raise_error(&p, "'own' has no strings");
+                break;
+            }
+            parse_address(&p, ip, &r->own[r->n_own++]);
+        }
+        for (size_t i = 0; !error && i < remote->array.n; i++) {
+            error =
+                parse_peer(remote->array.elems[i], &r->peers[r->n_peers++]);
+        }
+    }
+    r->knows_peers = true;
+    if (error) {
+        free(finish_parser(&p));
+        return error;
+    }
+    return finish_parser(&p);
+}
+
 static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
     const struct json *version, *host, *state, *bypass, *ports, *jobs;
-    const struct json *shim;
+    const struct json *shim, *peers;
     struct ovsdb_parser p;
     char *error;
 
@@ -260,6 +327,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
     r->queued_bytes = parse_count(&p, "queued_bytes", -1);
     shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
+    peers = ovsdb_parser_member(&p, "peers", OP_OBJECT | OP_OPTIONAL);
     ports = ovsdb_parser_member(&p, "ports", OP_OBJECT);
     jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);
     if (version && version->integer != 1) {
@@ -281,6 +349,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->state = xstrdup(json_string(state));
     r->bypass = bypass && json_boolean(bypass);
     error = shim_counters_from_json(shim, &r->shim);
+    error = error || !peers ? error : parse_peers(peers, r);
     error = error ? error : parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
 }
@@ -320,6 +389,8 @@ telemetry_report_destroy(struct telemetry_report *r)
             free(r->jobs[i].remotes);
         }
         free(r->jobs);
+        free(r->own);
+        free(r->peers);
         simap_destroy(&r->ports);
         free(r->state);
         free(r->host);

@@ -10,6 +10,7 @@
  * plain numbers.  docs/interfaces.md describes the format.  A report owns its
  * strings. */
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct json;
 #define TELEMETRY_MAX_JOBS 1024
 #define TELEMETRY_MAX_PORTS 16
 #define TELEMETRY_MAX_REMOTES 128
+#define TELEMETRY_MAX_PEERS 512
 #define TELEMETRY_MAX_ITERATION INT64_C(1000000000000000)
 
 /* Bytes that a host has sent for a job to an address. */
@@ -57,6 +59,13 @@ struct telemetry_job {
     size_t n_remotes;           /* 0 if the message does not report them. */
 };
 
+/* An address that the host has TCP connections with. */
+struct telemetry_peer {
+    struct in6_addr ip; /* IPv4 mapped. */
+    uint64_t refused;   /* Messages of its shim with a wrong hash. */
+    uint64_t disobeyed; /* How often it sent more than was granted. */
+};
+
 struct telemetry_report {
     char *host;
     char *state;                /* "ordered" or "fair". */
@@ -72,6 +81,11 @@ struct telemetry_report {
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
     int64_t queued_bytes;       /* Queued in the shim, -1 if unknown. */
     struct shim_counters shim;
+    bool knows_peers;     /* These are reported: */
+    struct in6_addr *own; /* Addresses of the host with connections. */
+    size_t n_own;
+    struct telemetry_peer *peers;
+    size_t n_peers;
     struct telemetry_job *jobs;
     size_t n_jobs;
 };

@@ -91,6 +91,8 @@ make_report(const char *host, long long bps, const struct fake_job *jobs,
             " \"lane_lost\": 0, \"policed\": 0, \"malformed\": 0,"
             " \"port_restarts\": 0, \"cc_flows\": 0, \"cc_windows\": 0,"
             " \"cc_grants\": 0, \"cc_marks\": 0, \"untagged\": 0,"
+            " \"cc_forged\": 0, \"cc_refused\": 0,"
+            " \"cc_repeated\": 0, \"cc_disobeyed\": 0,"
             " \"level_bytes\": [0, 8, 0, 0, 0, 0, 0, 9],"
             " \"level_dropped\": [0, 0, 0, 0, 0, 0, 0, 2]}"));
     json_object_put(json, "jobs", array);

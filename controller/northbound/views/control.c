@@ -476,6 +476,7 @@ host_remove(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
         return error;
     }
     hosts_db_remove(ctl->hosts, cluster_get_host(ctl->cluster, name));
+    telemetry_forget(ctl->telemetry, name);
     intent_db_event(ctl->intent, DECISION_OPERATOR, actor, name, "remove",
                     "rows deleted%s%s", *reason ? ": " : "", reason);
     *json = json_object_create();

@@ -11,6 +11,8 @@
 #include "controller/decide/policy-file.h"
 #include "controller/history/plain-comparison.h"
 #include "controller/hosts/hosts-db.h"
+#include "controller/hosts/pair-keys.h"
+#include "controller/hosts/telemetry.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
@@ -417,6 +419,7 @@ status_report_put(struct json *json, const struct controller *ctl)
 
     summary_init(&s, ctl->cluster);
     add_alarms(alarms, &facts, &s);
+    pair_keys_alarms(telemetry_keys(ctl->telemetry), alarms);
     switches_alarms(ctl->switches, alarms);
     database_members_alarms(ctl->intent_members, alarms);
     database_members_alarms(ctl->hosts_members, alarms);

@@ -98,6 +98,8 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
           " \"malformed\": 9, \"port_restarts\": " RESTARTS ","        \
           " \"cc_flows\": 11, \"cc_windows\": 12, \"cc_grants\": 13,"  \
           " \"cc_marks\": 14, \"untagged\": 15,"                       \
+          " \"cc_forged\": 16, \"cc_refused\": 17,"                    \
+          " \"cc_repeated\": 18, \"cc_disobeyed\": 19,"                \
           " \"level_bytes\": " LEVELS ", \"level_dropped\": " LEVELS "}"
 
 static void
