@@ -132,13 +132,12 @@ read_message(struct cc *cc, const struct cc_frame *frame,
              struct grant_message *m, uint64_t now)
 {
     const uint8_t *bytes = frame->data + p->l4 + UDP_SIZE;
-    bool counts = rs && (rs->kept.verified || rs->kept.has_key);
-    enum remote_verdict verdict = REMOTE_WRONG;
+    enum remote_verdict verdict = REMOTE_UNKNOWN;
 
     if (rs && grant_message_read(bytes, p->end - p->l4 - UDP_SIZE, m)) {
         verdict = remote_shim_check(&cc->remotes, rs, bytes, m, now);
     }
-    counter_add(&cc->refused, counts && verdict == REMOTE_WRONG);
+    counter_add(&cc->refused, verdict == REMOTE_WRONG);
     counter_add(&cc->repeated, verdict == REMOTE_OLD);
     return verdict == REMOTE_RIGHT;
 }

@@ -131,9 +131,11 @@ remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
 
 /* Returns true while messages without a controller's key count. */
 static bool
-is_open(const struct remote_shims *p, uint64_t now)
+is_open(const struct remote_shims *p, const struct remote_shim *rs,
+        uint64_t now)
 {
-    return !p->managed_at || now < p->managed_at + REMOTE_OLD_NS;
+    return (!p->managed_at
+            || (rs->kept.open && now < p->managed_at + REMOTE_OLD_NS));
 }
 
 static void
@@ -155,7 +157,7 @@ remote_shim_key(const struct remote_shims *p, const struct remote_shim *rs,
         memcpy(key, kept->key, SHIM_KEY_BYTES);
     } else if (kept->has_old_key) {
         memcpy(key, kept->old_key, SHIM_KEY_BYTES);
-    } else if (is_open(p, now)) {
+    } else if (is_open(p, rs, now)) {
         put_open_key(to, kept->own_nonce, key);
     } else {
         return false;
@@ -186,7 +188,7 @@ is_right(const struct remote_shims *p, struct remote_shim *rs,
     }
     put_open_key(kept->own_nonce, m->from, open_key);
     ends.key = open_key;
-    return is_open(p, now) && grant_message_is_right(bytes, &ends);
+    return is_open(p, rs, now) && grant_message_is_right(bytes, &ends);
 }
 
 /* Returns true if no message with the number has arrived. */
@@ -219,7 +221,11 @@ remote_shim_check(const struct remote_shims *p, struct remote_shim *rs,
     struct takeover_remote *kept = &rs->kept;
 
     if (!is_right(p, rs, bytes, m, now)) {
-        rs->refused += kept->verified || kept->has_key;
+        if (!kept->verified && !kept->has_key
+            && (!p->managed_at || m->type == GRANT_HELLO)) {
+            return REMOTE_UNKNOWN;
+        }
+        rs->refused++;
         return REMOTE_WRONG;
     }
     if (!is_new(kept, m->number)
@@ -318,7 +324,7 @@ expire_record(const struct remote_shims *p, struct remote_shim *rs,
     struct takeover_remote *kept = &rs->kept;
     bool counts =
         (kept->has_key ? kept->confirmed || now < kept->key_at + REMOTE_OLD_NS
-                       : is_open(p, now));
+                       : is_open(p, rs, now));
 
     if (kept->verified && !counts) {
         kept->verified = false;
@@ -344,12 +350,15 @@ take_keys(struct remote_shims *p, uint64_t now)
     }
     __atomic_store_n(&p->returned, p->keys, __ATOMIC_RELEASE);
     p->keys = given;
-    p->managed_at = p->managed_at ? p->managed_at : now;
     for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
-        if (p->records[i].kept.family) {
-            take_key(p, &p->records[i], now);
+        struct remote_shim *rs = &p->records[i];
+
+        rs->kept.open = p->managed_at ? rs->kept.open : rs->kept.verified;
+        if (rs->kept.family) {
+            take_key(p, rs, now);
         }
     }
+    p->managed_at = p->managed_at ? p->managed_at : now;
 }
 
 /* Makes the list that the control thread wants. */

@@ -12,8 +12,8 @@
  * host that has one can only write messages about flows between the two.  A
  * new key is used when a message with it has arrived or REMOTE_USE_NS have
  * passed, and the previous one counts for REMOTE_OLD_NS, since both hosts do
- * not get it at the same time.  If the first key comes, the same applies to
- * what was believed without.
+ * not get it at the same time.  When the first keys come, the same applies to
+ * shims that were verified without.
  *
  * Without a controller the two nonces are the key.  A shim's nonce is the
  * SipHash of the two addresses under a random key of its own, so that none
@@ -145,11 +145,13 @@ bool remote_shim_key(const struct remote_shims *, const struct remote_shim *,
 
 /* What a message is. */
 enum remote_verdict {
-    REMOTE_WRONG, /* Of neither key. */
-    REMOTE_OLD,   /* It is not new. */
-    REMOTE_STALE, /* Its sender does not know this shim's nonce:
-                   * it is a hint. */
-    REMOTE_RIGHT, /* The shim is verified. */
+    REMOTE_UNKNOWN, /* It has another key, as that of a shim that knows more or
+                     * less than this one has. */
+    REMOTE_WRONG,   /* Of neither key. */
+    REMOTE_OLD,     /* It is not new. */
+    REMOTE_STALE,   /* Its sender does not know this shim's nonce:
+                     * it is a hint. */
+    REMOTE_RIGHT,   /* The shim is verified. */
 };
 
 /* Checks 'm', a message of 'bytes'. */

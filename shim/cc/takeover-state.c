@@ -61,8 +61,8 @@ check_remote(const struct takeover_remote *tr)
     memcpy(key.remote, tr->remote, sizeof key.remote);
     return (!is_bool(&tr->verified) || !is_bool(&tr->has_key)
                     || !is_bool(&tr->has_old_key) || !is_bool(&tr->confirmed)
-                    || tr->l2_size > TAKEOVER_MAX_L2 || tr->pad || tr->pad2[0]
-                    || tr->pad2[1] || !tr->own_nonce
+                    || !is_bool(&tr->open) || tr->l2_size > TAKEOVER_MAX_L2
+                    || tr->pad2[0] || tr->pad2[1] || !tr->own_nonce
                 ? EINVAL
                 : check_key(&key));
 }

@@ -51,7 +51,8 @@ struct takeover_remote {
     bool confirmed;             /* A message with 'key' has arrived. */
     uint8_t flags;              /* HELLO_* of its last message. */
     uint8_t l2_size;            /* Bytes of 'l2', 0 if not known. */
-    uint8_t pad;                /* 0. */
+    bool open;                  /* It was verified without a key when the first
+                                 * keys came. */
     uint8_t key[SHIM_KEY_BYTES], old_key[SHIM_KEY_BYTES];
     uint8_t local[16], remote[16];
     uint8_t l2[TAKEOVER_MAX_L2];        /* Ethernet header of packets to it. */

@@ -291,7 +291,8 @@ a_bad_body_is_refused(void **state)
     const size_t bools[] = { offsetof(struct takeover_remote, verified),
                              offsetof(struct takeover_remote, has_key),
                              offsetof(struct takeover_remote, has_old_key),
-                             offsetof(struct takeover_remote, confirmed) };
+                             offsetof(struct takeover_remote, confirmed),
+                             offsetof(struct takeover_remote, open) };
     const uint32_t two = 2, most = UINT32_MAX;
     size_t size;
     void *body;
@@ -312,7 +313,7 @@ a_bad_body_is_refused(void **state)
         assert_int_equal(check_with(body, size, at, &most, sizeof most),
                          EPROTO);
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         static const uint8_t no_bool = 2;
 
         assert_int_equal(
@@ -323,7 +324,6 @@ a_bad_body_is_refused(void **state)
     BAD(remote, takeover_remote, family, 5);
     BAD(remote, takeover_remote, local[4], 1);
     BAD(remote, takeover_remote, l2_size, TAKEOVER_MAX_L2 + 1);
-    BAD(remote, takeover_remote, pad, 1);
     BAD(remote, takeover_remote, pad2[1], 1);
     BAD(remote, takeover_remote, own_nonce, 0);
     BAD(flow, takeover_connection, key.family, 0);
