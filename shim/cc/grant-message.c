@@ -18,8 +18,9 @@ static void
 hash_of(const uint8_t *p, size_t size, const struct grant_ends *ends,
         uint8_t hash[GRANT_HASH])
 {
-    uint8_t all[1 + 32 + GRANT_MAX_MESSAGE] = { ends->family };
+    uint8_t all[1 + 32 + GRANT_MAX_MESSAGE];
 
+    all[0] = ends->family;
     memcpy(all + 1, ends->sender, 16);
     memcpy(all + 17, ends->receiver, 16);
     memcpy(all + 33, p, size);
