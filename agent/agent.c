@@ -22,12 +22,14 @@
 #include "agent/progress/socket.h"
 #include "agent/progress/waiting.h"
 #include "agent/telemetry.h"
+#include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
+#include "wire/host-row.h"
 #include "wire/hosts-idl.h"
 
 VLOG_DEFINE_THIS_MODULE(agent);
@@ -78,7 +80,13 @@ send_telemetry(struct agent *a)
     bool pairs = pairs_sample(&a->pairs, tracker_registry(a->tracker),
                               a->identity, a->actuator, time_msec());
 
-    telemetry_send(a->telemetry, telemetry_compose(a, pairs));
+    struct json *peers = peers_take_report(&a->peers);
+    struct json *json = telemetry_compose(a, pairs);
+
+    if (peers) {
+        json_object_put(json, "peers", peers);
+    }
+    telemetry_send(a->telemetry, json);
 }
 
 /* Events of the actuator. */
@@ -127,9 +135,35 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
+/* New flows a second beyond the share: fewer replace old ones of the job. */
+#define MANY_FLOWS 1000
+
+/* Counts what a shim has refused to the user of a job. */
+static void
+on_refused(const char *name, uint64_t n, void *a_)
+{
+    struct agent *a = a_;
+    struct registry *registry = tracker_registry(a->tracker);
+    const struct job *job = registry_find(registry, name);
+
+    if (job && job->has_uid && n >= MANY_FLOWS) {
+        users_find(&registry->users, job->uid, 0)->n_other += n;
+    }
+}
+
+static void
+on_peers(const struct shim_peer *list, size_t n, void *a_)
+{
+    struct agent *a = a_;
+
+    peers_take_list(&a->peers, list, n);
+}
+
 static const struct actuator_events events = { .traffic = on_traffic,
                                                .bursts = on_bursts,
-                                               .bins = on_bins };
+                                               .refused = on_refused,
+                                               .bins = on_bins,
+                                               .peers = on_peers };
 
 /* Events of the registry. */
 
@@ -156,7 +190,7 @@ on_job_begin(struct job *job, void *a_)
 }
 
 static bool
-on_job_owner(const char *name, uid_t *uidp, void *a_)
+on_job_owner(const char *name, uint64_t *uidp, void *a_)
 {
     const struct agent *a = a_;
     struct membership_owner owner;
@@ -275,6 +309,18 @@ on_lease(const struct telemetry_lease *lease, void *a_)
 
         VLOG_WARN_RL(&rl, "ignoring a lease of generation %"PRId64", older "
                      "than %"PRId64, lease->generation, a->lease.newest);
+    }
+    return good;
+}
+
+static bool
+on_keys(const struct json *keys, void *a_)
+{
+    struct agent *a = a_;
+    bool good = peers_take_keys(&a->peers, keys);
+
+    if (a->peers.keys) {
+        actuator_set_keys(a->actuator, a->peers.keys, a->peers.n_keys);
     }
     return good;
 }
@@ -436,7 +482,8 @@ agent_create(const struct agent_config *config, struct agent **ap)
     } else {
         a->tc = tc_create(config->tc, config->n_tc);
         open_database(a);
-        a->telemetry = telemetry_create(config->controller, on_lease, a);
+        a->telemetry =
+            telemetry_create(config->controller, on_lease, on_keys, a);
         if (a->cgroup_mount) {
             a->cgroup_root = xasprintf("%s/%s", a->cgroup_mount,
                                        config->cgroup);
@@ -468,6 +515,7 @@ agent_destroy(struct agent *a)
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);
         actuator_destroy(a->actuator);
+        peers_uninit(&a->peers);
         identity_close(a->identity);
         tc_destroy(a->tc);
         progress_socket_close(a->progress);
@@ -489,7 +537,7 @@ run_wanted(struct agent *a, long long now)
                  || now - a->started >= GRACE_MS;
     if (changed || a->decided != was_decided) {
         HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
-            uid_t uid;
+            uint64_t uid;
 
             if (on_job_owner(job->name, &uid, a)) {
                 registry_set_owner(tracker_registry(a->tracker), job, uid);
@@ -573,6 +621,7 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
     smap_replace(health, "bypass", status.bypass ? "up" : "down");
     smap_replace(health, "telemetry",
                  telemetry_is_connected(a->telemetry) ? "connected" : "away");
+    host_row_cut(health);
     report_run(&a->report, a->loop->idl, txn, &facts, now);
 }
 

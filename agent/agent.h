@@ -27,6 +27,7 @@
 #include "agent/host-facts.h"
 #include "agent/links.h"
 #include "agent/pairs.h"
+#include "agent/peers.h"
 #include "agent/report.h"
 #include "agent/wanted.h"
 
@@ -95,6 +96,7 @@ struct agent {
     struct lease lease;
     struct links links;
     struct pairs pairs;
+    struct peers peers;
     struct telemetry *telemetry;
     struct progress_socket *progress;
     struct log_readers *logs;

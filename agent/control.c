@@ -101,6 +101,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_put_integer(json, "default_bytes", status.totals->default_bytes);
     json_put_integer(json, "jobs", hmap_count(&registry->jobs));
     json_put_integer(json, "jobs_refused", registry->n_refused);
+    json_object_put(json, "users", users_to_json(&registry->users));
     json_object_put_string(json, "identity",
                            identity_is_blind(a->identity) ? "none" : "kernel");
     json_object_put(json, "looks", tracker_to_json(a->tracker));
@@ -169,14 +170,21 @@ static void
 control_links(struct unixctl_conn *conn, int argc OVS_UNUSED,
               const char *argv[], void *a_)
 {
+    const struct agent *a = a_;
+    const struct links_facts facts = {
+        .registry = tracker_registry(a->tracker),
+        .wanted = &a->wanted,
+        .ordered = a->ordered,
+        .capacity_bps = agent_capacity(a),
+    };
     char *name = xasprintf("%s/%s", argv[1], argv[2]);
 
-    reply(conn, links_compose(a_, name));
+    reply(conn, links_compose(&facts, name));
     free(name);
 }
 
-/* Parses "rung=N", "uid=N" or "gpus=N".  Returns NULL or a malloc()'d message.
- */
+/* Parses "rung=N", "uid=N", "namespace=NAME" or "gpus=N".  Returns NULL or a
+ * malloc()'d message. */
 static char *
 parse_claim_option(const char *text, struct claim_request *r)
 {
@@ -189,20 +197,23 @@ parse_claim_option(const char *text, struct claim_request *r)
                && value <= MEMBERSHIP_MAX_UID) {
         r->has_uid = true;
         r->uid = value;
+    } else if (!strncmp(text, "namespace=", 10) && text[10]) {
+        r->has_uid = true;
+        r->uid = membership_namespace(text + 10);
     } else if (!strncmp(text, "gpus=", 5)
                && str_to_ullong(text + 5, 10, &value) && value <= 1024) {
         r->gpus = value;
     } else {
         return xasprintf("\"%.40s\" is no rung, user or number of GPUs, "
-                         "rung=0 to rung=1000000, uid=0 to uid=%u and gpus=0 "
-                         "to gpus=1024 are allowed",
+                         "rung=0 to rung=1000000, uid=0 to uid=%u, "
+                         "namespace=NAME and gpus=0 to gpus=1024 are allowed",
                          text, MEMBERSHIP_MAX_UID);
     }
     return NULL;
 }
 
-/* Parses SOURCE COJOB JOB KIND TEXT [rung=N] [uid=N] [gpus=N].  The caller
- * frees 'r->path'.  Returns NULL or a malloc()'d message. */
+/* Parses SOURCE COJOB JOB KIND TEXT, and options.  The caller frees 'r->path'.
+ * Returns NULL or a malloc()'d message. */
 static char *
 parse_claim(const struct agent *a, int argc, const char *argv[],
             struct claim_request *r)
@@ -241,8 +252,9 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
                     : xasprintf("%s: %s does not claim this %s", r.job,
                                 argv[1], argv[4]);
     } else if (!error && !tracker_claim(a->tracker, &r)) {
-        error = xasprintf("%s: this host has too many jobs, %d registered "
-                          "ones, %d of a user, are allowed",
+        error = xasprintf("%s: it is another user's, or this host has too "
+                          "many jobs; %d registered ones, %d of a user, are "
+                          "allowed",
                           r.job, REGISTRY_MAX_JOBS, REGISTRY_MAX_UID_JOBS);
     }
     free(r.path);
@@ -307,7 +319,7 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/claim",
                              "SOURCE COJOB JOB "
                              "(cgroup PATH|netns PATH|pid N) [rung=N] "
-                             "[uid=N] [gpus=N]",
+                             "[uid=N|namespace=NAME] [gpus=N]",
                              5, 8, control_claim, a);
     unixctl_command_register("agent/unclaim", "SOURCE COJOB JOB "
                              "(cgroup PATH|netns PATH|pid N)", 5, 5,

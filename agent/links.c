@@ -14,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/identify/registry.h"
-#include "agent/identify/tracker.h"
+#include "agent/wanted.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "shim/ports/route-socket.h"
@@ -63,9 +62,9 @@ links_left(double capacity, double before, double floor, double beside,
 
 /* Returns the bandwidth of the uplink that 'job' can still get. */
 static double
-available_bps(const struct agent *a, const char *job)
+available_bps(const struct links_facts *facts, const char *job)
 {
-    uint32_t min_share = a->wanted.all.min_share;
+    uint32_t min_share = facts->wanted->all.min_share;
     double floor = (min_share == SHIM_MIN_SHARE_DEFAULT ? DEFAULT_MIN_SHARE
                     : (double) min_share / SHIM_MIN_SHARE_UNIT);
     double before = 0, beside = 0;
@@ -73,20 +72,20 @@ available_bps(const struct agent *a, const char *job)
     struct shim_slot own, row;
     const struct job *other;
 
-    wanted_get(&a->wanted, job, &own);
-    HMAP_FOR_EACH (other, node, &tracker_registry(a->tracker)->jobs) {
+    wanted_get(facts->wanted, job, &own);
+    HMAP_FOR_EACH (other, node, &facts->registry->jobs) {
         if (!strcmp(other->name, job) || other->tx_bps < ACTIVE_BPS) {
             continue;
         }
-        wanted_get(&a->wanted, other->name, &row);
-        if (a->ordered && row.rank < own.rank) {
+        wanted_get(facts->wanted, other->name, &row);
+        if (facts->ordered && row.rank < own.rank) {
             before += other->tx_bps;
-        } else if (!a->ordered || row.rank == own.rank) {
+        } else if (!facts->ordered || row.rank == own.rank) {
             beside += other->tx_bps;
             n_beside++;
         }
     }
-    return links_left(agent_capacity(a), before, floor, beside, n_beside);
+    return links_left(facts->capacity_bps, before, floor, beside, n_beside);
 }
 
 /* Path to one remote address. */
@@ -230,14 +229,14 @@ paths_to_json(void)
 }
 
 struct json *
-links_compose(const struct agent *a, const char *job)
+links_compose(const struct links_facts *facts, const char *job)
 {
-    const struct job *j = registry_find(tracker_registry(a->tracker), job);
+    const struct job *j = registry_find(facts->registry, job);
     struct json *json = json_object_create();
 
-    if (agent_capacity(a)) {
-        json_put_integer(json, "capacity_bps", agent_capacity(a));
-        json_put_integer(json, "left_bps", available_bps(a, job));
+    if (facts->capacity_bps) {
+        json_put_integer(json, "capacity_bps", facts->capacity_bps);
+        json_put_integer(json, "left_bps", available_bps(facts, job));
     }
     if (j) {
         json_put_integer(json, "tx_bps", j->tx_bps);

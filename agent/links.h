@@ -18,18 +18,20 @@
  * recently.  Connections with a loopback address are left out.
  *
  *    links_sample(&links, registry, now);              // Often.
- *    json = links_compose(agent, "asha/t0");           // docs/interfaces.md.
+ *    json = links_compose(&facts, "asha/t0");          // docs/interfaces.md.
  *
  * Main thread only.  A request costs a microsecond for each connection of the
  * agent's network namespace; at most LINKS_MAX_FLOWS are read. */
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define LINKS_MAX_FLOWS 4096
 
-struct agent;
 struct json;
 struct registry;
+struct wanted;
 
 /* Time of the last measurement of rates. */
 struct links {
@@ -39,7 +41,15 @@ struct links {
 /* Measures the rates of jobs, at most once a second. */
 void links_sample(struct links *, const struct registry *, long long now);
 
-struct json *links_compose(const struct agent *, const char *job);
+/* What a job is told its part of. */
+struct links_facts {
+    const struct registry *registry; /* The jobs of this host. */
+    const struct wanted *wanted;     /* Their ranks. */
+    bool ordered;                    /* These hold. */
+    uint64_t capacity_bps;           /* Of the uplink, 0 if unknown. */
+};
+
+struct json *links_compose(const struct links_facts *, const char *job);
 
 /* Returns the part of 'capacity' (bit/s) that is available to a job: 'before'
  * is the rate of jobs of higher rank, 'floor' the job's minimum share of the

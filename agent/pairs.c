@@ -60,7 +60,9 @@ pairs_sample(struct pairs *pairs, const struct registry *registry,
     struct slot_jobs jobs = { .jobs = { NULL } };
     struct job *job;
 
-    identity_settings(identity)->has_pairs = pairs->wanted;
+    identity_settings(identity)->max_pairs =
+        pairs->wanted ? IDENTITY_PAIRS / MAX(hmap_count(&registry->jobs), 1)
+                      : 0;
     if (!pairs->wanted || now < pairs->at + SAMPLE_MS) {
         return false;
     }

@@ -25,6 +25,7 @@
 #include "uuid.h"
 #include "wire/json-get.h"
 #include "wire/json-put.h"
+#include "wire/quiet-rpc.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
 
@@ -41,15 +42,17 @@ VLOG_DEFINE_THIS_MODULE(telemetry);
 struct telemetry {
     struct jsonrpc_session *session;
     telemetry_lease_func *lease;
+    telemetry_keys_func *keys;
     void *aux;
     uint64_t n_sent, n_dropped;
 };
 
 /* Returns a stream to one of 'remotes', separated by commas, that reconnects
- * as long as it exists.  Calls 'lease' with 'aux' for each notification of a
- * lease. */
+ * as long as it exists.  Calls 'lease' or 'keys' with 'aux' for each
+ * notification. */
 struct telemetry *
-telemetry_create(const char *remotes, telemetry_lease_func *lease, void *aux)
+telemetry_create(const char *remotes, telemetry_lease_func *lease,
+                 telemetry_keys_func *keys, void *aux)
 {
     struct telemetry *tm = xzalloc(sizeof *tm);
     struct svec names = SVEC_EMPTY_INITIALIZER;
@@ -61,6 +64,7 @@ telemetry_create(const char *remotes, telemetry_lease_func *lease, void *aux)
     jsonrpc_session_set_max_backoff(tm->session, MAX_BACKOFF_MS);
     jsonrpc_session_set_probe_interval(tm->session, PROBE_MS);
     tm->lease = lease;
+    tm->keys = keys;
     tm->aux = aux;
     return tm;
 }
@@ -89,13 +93,8 @@ get_integer(const struct json *object, const char *member, int64_t *valuep)
 }
 
 static bool
-take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
+take_lease(struct telemetry *tm, const struct json *json)
 {
-    const struct json *params = msg->params;
-    const struct json *json =
-        params->type == JSON_ARRAY && params->array.n == 1
-            ? params->array.elems[0]
-            : NULL;
     struct telemetry_lease lease;
 
     if (!get_integer(json, "generation", &lease.generation)
@@ -116,14 +115,25 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
 static void
 take_message(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
+    const struct json *params = msg->params;
+    const struct json *json = NULL;
+    bool good = true;
+
+    if (params && params->type == JSON_ARRAY && params->array.n == 1) {
+        json = params->array.elems[0];
+    }
     /* Replies are to the session's own probes.  Notifications of other names
      * are from a newer controller. */
-    if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "lease")
-        && !take_lease(tm, msg)) {
+    if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "lease")) {
+        good = take_lease(tm, json);
+    } else if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "keys")) {
+        good = tm->keys(json, tm->aux);
+    }
+    if (!good) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
-        VLOG_WARN_RL(&rl, "%s: ignoring a malformed lease",
-                     jsonrpc_session_get_name(tm->session));
+        VLOG_WARN_RL(&rl, "%s: ignoring malformed %s",
+                     jsonrpc_session_get_name(tm->session), msg->method);
     }
 }
 
@@ -132,8 +142,10 @@ telemetry_run(struct telemetry *tm)
 {
     jsonrpc_session_run(tm->session);
     for (int i = 0; i < MAX_MESSAGES_A_RUN; i++) {
+        struct quiet_rpc quiet = quiet_rpc_begin();
         struct jsonrpc_msg *msg = jsonrpc_session_recv(tm->session);
 
+        quiet_rpc_end(&quiet);
         if (!msg) {
             break;
         }
@@ -280,6 +292,10 @@ compose_shim(const struct shim_stats *stats,
         { "cc_grants", stats->cc_grants_taken },
         { "cc_marks", stats->cc_marks },
         { "untagged", stats->untagged },
+        { "cc_forged", stats->cc_forged },
+        { "cc_refused", stats->cc_refused },
+        { "cc_repeated", stats->cc_repeated },
+        { "cc_disobeyed", stats->cc_disobeyed },
     };
     struct json *json = json_object_create();
 
@@ -309,6 +325,9 @@ telemetry_compose(const struct agent *a, bool pairs)
     json_put_integer(json, "time", time_wall_msec());
     json_object_put_string(json, "state", agent_state(a));
     json_put_integer(json, "applied", a->applied);
+    if (a->lease.newest >= 0) {
+        json_put_integer(json, "generation", a->lease.newest);
+    }
     json_put_boolean(json, "bypass", status.bypass);
     if (capacity) {
         json_object_put(ports, "uplink",
@@ -316,6 +335,7 @@ telemetry_compose(const struct agent *a, bool pairs)
     }
     json_object_put(json, "ports", ports);
     json_put_integer(json, "jobs_refused", registry->n_refused);
+    json_object_put(json, "users", users_to_json(&registry->users));
     json_put_integer(json, "ip_bytes", status.totals->ip_bytes);
     json_put_integer(json, "default_bytes", status.totals->default_bytes);
     if (status.connected) {

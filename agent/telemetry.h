@@ -7,10 +7,11 @@
  *
  * Values that change five times a second are not stored in a database.  They
  * go directly to the active controller as JSON-RPC notifications
- * (docs/interfaces.md), and its leases arrive on the same stream.  A message
- * that cannot be sent at once is dropped, because the next one is newer.
+ * (docs/interfaces.md), and its leases and keys arrive on the same stream.  A
+ * message that cannot be sent at once is dropped, because the next one is
+ * newer.
  *
- *    tm = telemetry_create(remote, on_lease, aux);
+ *    tm = telemetry_create(remote, on_lease, on_keys, aux);
  *    telemetry_run(tm);
  *    telemetry_send(tm, telemetry_compose(agent, false));
  *    telemetry_wait(tm);
@@ -37,8 +38,12 @@ struct telemetry_lease {
  * the next remote. */
 typedef bool telemetry_lease_func(const struct telemetry_lease *, void *aux);
 
-struct telemetry *telemetry_create(const char *remotes,
-                                   telemetry_lease_func *, void *aux);
+/* Takes keys for the shim, see peers.h.  Returns false if they are
+ * malformed. */
+typedef bool telemetry_keys_func(const struct json *keys, void *aux);
+
+struct telemetry *telemetry_create(const char *remotes, telemetry_lease_func *,
+                                   telemetry_keys_func *, void *aux);
 void telemetry_destroy(struct telemetry *);
 
 void telemetry_run(struct telemetry *);

@@ -54,7 +54,7 @@ struct wanted_job {
     struct shim_slot row;
     bool named;                 /* The order has the job. */
     bool has_uid;               /* 'uid' is valid. */
-    uint32_t uid;               /* User that owns the cojob. */
+    uint64_t uid;               /* User that owns the cojob. */
 };
 
 static void

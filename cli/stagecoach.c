@@ -20,7 +20,9 @@ static const struct command commands[] = {
     { "policy", "check|list|show|diff|whatif|tune|export ...",
       "Check, compare, tune and export policies.", cmd_policy },
 #ifdef HAVE_OVS
-    { "controller", "init|join|start|stop|exec|status [OPTION...]",
+    { "controller",
+      "init|join|start|stop|exec|status|raise-generation "
+      "[OPTION...]",
       "Create, start and stop the databases and the controller.",
       cmd_controller },
     { "pki", "init|issue|rotate|show [OPTION...]",
@@ -64,7 +66,7 @@ static const struct command commands[] = {
       "List the network use of stages; \"sim\" reads the JSON.", cmd_stages },
     { "hosts", "[--format table|json]",
       "List the hosts and the order that they have applied.", cmd_view },
-    { "host", "remove HOST [--reason TEXT] [--format table|json]",
+    { "host", "remove|revoke HOST [--reason TEXT] [--format table|json]",
       "Remove a host that has left the cluster from all reports.", cmd_host },
     { "stage", "begin|end [OPTION...]",
       "Announce the stages of a search that cannot announce them itself.",

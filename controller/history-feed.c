@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "controller/controller.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/policy-file.h"
 #include "controller/decide/stage-history.h"
@@ -16,7 +17,6 @@
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/unannounced.h"
-#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "policies/policy.h"

@@ -10,6 +10,7 @@
 
 #include "base/service-notify.h"
 #include "command-line.h"
+#include "controller/controller.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
@@ -18,6 +19,7 @@
 #include "controller/history/history.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/hosts/telemetry.h"
+#include "controller/intent/controllers.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
 #include "controller/model/overrides.h"
@@ -134,6 +136,7 @@ apply_policy(struct controller *ctl)
     const struct policy *policy = policy_file_get(ctl->policy);
 
     ctl->cluster->trusts_environment = policy->trust == POLICY_ENVIRONMENT;
+    ctl->cluster->owner_memory_s = policy->owner_memory_s;
     decide_set_policy(ctl->decide, policy);
     intent_db_set_policy(ctl->intent, policy);
 }
@@ -157,6 +160,7 @@ run_overrides(struct controller *ctl)
 
     if (overrides_run(&ctl->overrides, &now, log_expired_override, ctl)) {
         overrides_apply(&ctl->overrides, ctl->cluster);
+        hosts_db_mark(ctl->hosts);
         decide_touch(ctl->decide);
     }
     overrides_wait(&ctl->overrides);
@@ -213,6 +217,7 @@ run_members(struct controller *ctl, struct rest *rest)
     remote = database_members_run(ctl->intent_members);
     if (remote) {
         intent_db_set_remote(ctl->intent, remote);
+        controllers_set_remote(ctl->controllers, remote);
         rest_set_intent(rest, remote);
         free(remote);
     }
@@ -253,6 +258,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         run_members(ctl, rest);
         intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms,
                       hosts_db_generation(ctl->hosts));
+        controllers_run(ctl->controllers, policy_file_get(ctl->policy));
         hosts_db_run(ctl->hosts);
         telemetry_run(ctl->telemetry, intent_db_is_active(ctl->intent));
         switches_run(ctl->switches);
@@ -276,6 +282,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
+        controllers_wait(ctl->controllers);
         telemetry_wait(ctl->telemetry);
         switches_wait(ctl->switches);
         database_folder_wait(ctl->folder);
@@ -376,6 +383,7 @@ main(int argc, char *argv[])
     ctl.observe = o.observe;
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
                                   &ctl.overrides, ctl.log);
+    ctl.controllers = controllers_create(o.intent, o.telemetry);
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
     apply_policy(&ctl);
     control_register(&ctl);
@@ -409,6 +417,7 @@ main(int argc, char *argv[])
     telemetry_destroy(ctl.telemetry);
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);
+    controllers_destroy(ctl.controllers);
     database_folder_destroy(ctl.folder);
     overrides_uninit(&ctl.overrides);
     decide_destroy(ctl.decide);

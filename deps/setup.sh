@@ -27,7 +27,7 @@ packages="
     gcc clang libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
-    libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libxxhash-dev libyaml-dev
+    libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libsodium-dev libxxhash-dev libyaml-dev
     iproute2 ethtool
 "
 # Without these, plug-ins of Slurm and Kubernetes and the tests are not built.

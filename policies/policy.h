@@ -113,6 +113,9 @@ struct policy {
     double aging_slowdown;      /* See order_problem_age(). */
     double objective_latest;    /* Of searches whose jobs iterate, see
                                  * lateness.h. */
+    double owner_memory_s;      /* Time in which half of what an owner was
+                                 * served is forgotten, see account.h; 0: it
+                                 * does not count. */
     double hysteresis;          /* Stages swap ranks only if that improves the
                                  * estimate by more than this share, 0 to 0.5.
                                  * For the orders of stages and sincronia. */
@@ -187,7 +190,7 @@ struct policy_member {
                                        * NULL: every order does. */
 };
 
-#define POLICY_N_MEMBERS 27
+#define POLICY_N_MEMBERS 28
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

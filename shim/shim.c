@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include <sodium.h>
 
 #include <rte_cycles.h>
 #include <rte_launch.h>
@@ -169,21 +172,23 @@ get_connections(void *s_, void *body, size_t *size)
     return 0;
 }
 
-static void
-set_congestion(void *s_, const struct shim_congestion *law)
+/* Returns a number that nothing else has: with that of a table an attacker
+ * could choose flows that collide. */
+static uint64_t
+draw_secret(void)
 {
-    struct shim *s = s_;
-    struct cc *cc = forward_cc(s->forward);
+    uint64_t secret;
 
-    if (cc) {
-        cc_set_law(cc, law);
+    while (getrandom(&secret, sizeof secret, 0) != sizeof secret) {
+        /* Interrupted. */
     }
+    return secret;
 }
 
 static void
 create_tables(struct shim *s)
 {
-    s->flows = flow_cache_create(s->boot_id);
+    s->flows = flow_cache_create(draw_secret());
     s->slots = job_slots_create();
     s->bursts = bursts_create();
     s->tap = tap_create(TAP_BYTES);
@@ -239,7 +244,9 @@ create_forward(struct shim *s)
     struct cc_config cc = {
         .slots = s->slots,
         .downlink_bps = o->downlink_bps ? o->downlink_bps : o->rate_bps,
-        .strict_switch = o->strict_switch, .seed = s->boot_id, .mtu = o->mtu,
+        .strict_switch = o->strict_switch,
+        .mtu = o->mtu,
+        .number = (clock_read(CLOCK_REALTIME) - clock_now()) / 1000,
         .max_flows = CC_MAX_FLOWS
     };
     struct forward_config config = {
@@ -258,6 +265,7 @@ create_forward(struct shim *s)
         .n_lanes = s->options.n_lanes
     };
 
+    randombytes_buf(cc.secret, sizeof cc.secret);
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
     if (!s->forward) {
@@ -271,6 +279,7 @@ static char *
 create_server(struct shim *s)
 {
     struct server_config config = { .slots = s->slots,
+                                    .flows = s->flows,
                                     .bursts = s->bursts,
                                     .tap = s->tap,
                                     .boot_id = s->boot_id,
@@ -279,7 +288,7 @@ create_server(struct shim *s)
                                     .get_stats = get_stats,
                                     .get_rate = get_rate,
                                     .set_min_share = set_min_share,
-                                    .set_congestion = set_congestion,
+                                    .cc = forward_cc(s->forward),
                                     .now = clock_now,
                                     .get_ports = get_ports,
                                     .get_about = get_about,

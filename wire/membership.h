@@ -16,10 +16,11 @@
  * clusters with one tenant.
  *
  * User.  If the owner of the cojob is a user, the processes must be those of
- * the same user, or of root, which could change the priority anyway.  If a
- * launcher has assigned processes of an unknown user (a pod has no user of the
- * cluster), its word is enough.  If root or a REST client has announced the
- * cojob without a user, it may have processes of any user.
+ * the same user, or of root, which could change the priority anyway.  Those of
+ * an unknown user have no owner.  A pod has no user of the cluster: it belongs
+ * to its namespace of Kubernetes, which has a number as users do, and it is
+ * above those of all users.  If root or a REST client has announced the cojob
+ * without a user, it may have processes of any user.
  *
  * The controller applies the rule to what agents report: processes that it
  * refuses count neither as the job's traffic nor as its progress.  The agent
@@ -40,14 +41,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Largest user id; the next one means "no user" to the kernel. */
+/* Largest user id; the next one means "no user" to the kernel.  Larger numbers
+ * are those of namespaces of pods. */
 #define MEMBERSHIP_MAX_UID 4294967294u
+
+/* What the name of the owner begins with that is a namespace: "namespace:". */
+#define MEMBERSHIP_NAMESPACE "namespace:"
 
 /* Owner of a cojob, and the policy's trust. */
 struct membership_owner {
     bool trusts_environment;    /* The policy's trust is "environment". */
     bool has_uid;               /* The owner is the user 'uid'. */
-    uint32_t uid;
+    uint64_t uid;
 };
 
 /* Processes of a host that claim to be a job's. */
@@ -55,16 +60,23 @@ struct membership_claim {
     bool registered;            /* A launcher, "stagecoach run" or a cgroup has
                                  * assigned them. */
     bool has_uid;               /* Their user is known: 'uid'. */
-    uint32_t uid;
+    uint64_t uid;
 };
 
 enum membership {
     MEMBERSHIP_ADMITTED,
-    MEMBERSHIP_UNREGISTERED,    /* Known by environment or ports only. */
-    MEMBERSHIP_OTHER_USER,      /* Of another user than the owner. */
+    MEMBERSHIP_UNREGISTERED, /* Known by environment or ports only. */
+    MEMBERSHIP_OTHER_USER,   /* Of another user than the owner. */
+    MEMBERSHIP_ELSEWHERE,    /* The controller alone decides so: the job is on
+                              * other hosts.  See host-word.h. */
 };
 
 enum membership membership_check(const struct membership_owner *,
                                  const struct membership_claim *);
+
+/* Returns the number of a namespace of Kubernetes, from 62 bits of its name's
+ * SHA-1: users that choose names for namespaces find no other of the same
+ * number. */
+uint64_t membership_namespace(const char *name);
 
 #endif /* wire/membership.h */

@@ -16,6 +16,7 @@ union element {
     struct shim_congestion congestion;
     struct shim_control control;
     struct shim_bins_since bins;
+    struct shim_key key;
     uint16_t slot_number;
 };
 
@@ -64,6 +65,9 @@ check_element(uint16_t type, const union element *e)
     case SHIM_BINS:
         return is_slot(e->bins.slot) && !e->bins.pad[0] && !e->bins.pad[1]
                && !e->bins.pad[2];
+    case SHIM_KEYS:
+        return (e->key.family == 4 || e->key.family == 6)
+               && e->key.removed <= 1;
     default:
         return true;
     }
@@ -92,6 +96,9 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
         [SHIM_CONNECTIONS] = { true, false, 0 },
         [SHIM_CONTROL] = { true, false, sizeof(struct shim_control) },
         [SHIM_ABOUT] = { true, false, 0 },
+        [SHIM_REFUSED] = { true, false, 0 },
+        [SHIM_KEYS] = { true, true, sizeof(struct shim_key) },
+        [SHIM_PEERS] = { true, false, 0 },
     };
 
     union element element;

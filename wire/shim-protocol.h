@@ -39,6 +39,9 @@
  *    SHIM_CONNECTIONS  -                          cc/takeover-state.h
  *    SHIM_CONTROL      struct shim_control        -
  *    SHIM_ABOUT        -                          text
+ *    SHIM_REFUSED      -                          struct shim_refused[]
+ *    SHIM_KEYS         struct shim_key[]          -
+ *    SHIM_PEERS        -                          struct shim_peer[]
  *
  * Slots
  * -----
@@ -100,9 +103,19 @@
  * without a null byte, see shim/about.h.  Names are added, and keep their
  * meaning.
  *
+ * Remote shims
+ * ------------
+ *
+ * SHIM_KEYS sets or removes the keys of some remote addresses, for the
+ * messages between shims; the other keys stay.  From then on only shims that
+ * have a key are believed, see shim/cc/remote-shim.h.  An empty array changes
+ * no key.  SHIM_PEERS returns the remote hosts with connections in the last
+ * minute, as of the request before; the first one gets EAGAIN.  A shim without
+ * congestion control ignores keys and has no peers.
+ *
  * A shim that is older than SHIM_MIN_SHARE, SHIM_BINS, SHIM_CONNECTIONS,
- * SHIM_CONTROL or SHIM_ABOUT replies EOPNOTSUPP, and works as without the
- * request. */
+ * SHIM_CONTROL, SHIM_ABOUT, SHIM_REFUSED, SHIM_KEYS or SHIM_PEERS replies
+ * EOPNOTSUPP, and works as without the request. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -155,6 +168,10 @@ enum shim_msg_type {
     SHIM_CONTROL = 34,
 
     SHIM_ABOUT = 37,
+
+    SHIM_REFUSED = 40,
+    SHIM_KEYS,
+    SHIM_PEERS,
 };
 
 struct shim_msg {
@@ -230,6 +247,27 @@ struct shim_congestion {
                                  * round trip. */
     uint32_t floor;             /* Share of the grants that is divided equally
                                  * among all flows. */
+};
+
+#define SHIM_KEY_BYTES 16
+
+/* Key of this host and the host that has an address. */
+struct shim_key {
+    uint8_t family;     /* 4 or 6. */
+    uint8_t removed;    /* 1: the address has none any more. */
+    uint8_t pad[6];     /* 0. */
+    uint8_t remote[16]; /* As in struct shim_flow_key. */
+    uint8_t key[SHIM_KEY_BYTES];
+};
+
+/* A pair of addresses with TCP connections. */
+struct shim_peer {
+    uint8_t family;                /* 4 or 6. */
+    uint8_t verified;              /* 1: the remote host's shim is believed. */
+    uint8_t pad[6];                /* 0. */
+    uint8_t local[16], remote[16]; /* As in struct shim_flow_key. */
+    uint32_t refused;              /* Messages with a wrong hash. */
+    uint32_t disobeyed; /* How often more arrived than was granted. */
 };
 
 /* Names of network interfaces, in the shim's namespace. */
@@ -317,6 +355,12 @@ struct shim_stats {
     uint64_t lane_lost;         /* Packets dropped: a lane was too slow. */
     uint64_t untagged;          /* Packets from the host without a slot tag,
                                  * which are of no job. */
+    uint64_t cc_forged;         /* Packets from the host to the port of shims'
+                                 * messages, dropped. */
+    uint64_t cc_refused;        /* Messages with a wrong hash. */
+    uint64_t cc_repeated;       /* Messages that were not new. */
+    uint64_t cc_disobeyed;      /* How often a remote host sent more than was
+                                 * granted. */
 };
 
 /* Bursts of a job in one direction; all zeros while not known. */
@@ -326,6 +370,14 @@ struct shim_burst_stats {
     uint32_t duty;              /* Part of the period during which the burst
                                  * lasts, in millionths. */
     uint32_t regularity;        /* Similarity of the bursts, in millionths. */
+};
+
+/* Entries of a slot's job in the shim's tables beyond its share, taken,
+ * refused or replaced, since the job got the slot; only slots with some. */
+struct shim_refused {
+    uint16_t slot;
+    uint16_t pad[3]; /* 0. */
+    uint64_t count;
 };
 
 #define SHIM_BIN_MS 10

@@ -40,10 +40,16 @@ struct actuator_events {
     void (*bursts)(const char *job, const struct shim_burst_stats *tx,
                    const struct shim_burst_stats *rx, void *aux);
 
+    /* Entries of its tables that a shim has refused to 'job'. */
+    void (*refused)(const char *job, uint64_t n, void *aux);
+
     /* Traffic of 'job' in 'n' consecutive bins, none of which was reported
      * before; 'first' is the number of the first one. */
     void (*bins)(const char *job, uint64_t first, const struct shim_bin *,
                  size_t n, void *aux);
+
+    /* The shim's remote hosts. */
+    void (*peers)(const struct shim_peer *, size_t n, void *aux);
 };
 
 /* What holds for all jobs. */
@@ -79,6 +85,9 @@ struct actuator {
     struct slot_table slots; /* Desired and installed rows. */
     bool changed;            /* They may differ. */
     bool has_numbers;        /* The numbers of slots are those of packets. */
+    const struct shim_key *keys; /* For the shim, NULL before the first. */
+    size_t n_keys;
+    bool has_keys; /* The shim has them. */
 };
 
 struct actuator_class {
@@ -152,6 +161,15 @@ actuator_remove_job(struct actuator *a, const char *job)
 {
     slot_table_unwant(&a->slots, job);
     a->changed = true;
+}
+
+/* Gives the shim these keys, which stay the caller's until the next call. */
+static inline void
+actuator_set_keys(struct actuator *a, const struct shim_key *keys, size_t n)
+{
+    a->keys = keys;
+    a->n_keys = n;
+    a->has_keys = false;
 }
 
 /* Returns the slot of the job, 0 if it has none. */

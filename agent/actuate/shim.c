@@ -28,6 +28,8 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
+#define REFUSED_MS 1000        /* Between requests of SHIM_REFUSED. */
+#define PEERS_MS 1000          /* Between requests of SHIM_PEERS. */
 /* Up to FEW_JOBS, bins are requested each time, so that iterations are counted
  * early; with more jobs one time of SELDOM: the shim keeps a little more than
  * a second. */
@@ -54,6 +56,7 @@ struct shim_actuator {
 
     char *about;                /* Reply to SHIM_ABOUT, or NULL. */
     long long next_about;       /* time_msec() of the next request. */
+    long long next_peers;       /* The same of SHIM_PEERS. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
@@ -68,10 +71,12 @@ struct shim_actuator {
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
     long long next_connect, next_stats, next_lease, next_sync;
+    long long next_refused;     /* Of the next SHIM_REFUSED. */
     long long last_rx;          /* time_msec() of the last message, or of the
                                  * connect. */
 
     struct slot_changes slot_changes; /* Too large for the stack. */
+    uint64_t refused[SHIM_MAX_SLOTS]; /* Of the last reply. */
 };
 
 static const struct actuator_class shim_actuator_class;
@@ -228,9 +233,17 @@ request_counters(struct shim_actuator *s, long long now)
     }
     send_request(s, SHIM_PORTS, NULL, 0);
     bypass_requested(s->bypass, now);
+    if (now >= s->next_refused) {
+        s->next_refused = now + REFUSED_MS;
+        send_request(s, SHIM_REFUSED, NULL, 0);
+    }
     if (now >= s->next_about) {
         s->next_about = now + ABOUT_MS;
         send_request(s, SHIM_ABOUT, NULL, 0);
+    }
+    if (now >= s->next_peers) {
+        s->next_peers = now + PEERS_MS;
+        send_request(s, SHIM_PEERS, NULL, 0);
     }
 }
 
@@ -256,6 +269,40 @@ handle_list(struct shim_actuator *s, const void *body, size_t size)
                       s->path, s->hello.pid, s->hello.rate_bps);
         }
     }
+    return 0;
+}
+
+static int
+handle_refused(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_refused *refused = body;
+    size_t n;
+
+    if (!count_items(size, 0, sizeof *refused, &n)) {
+        return EPROTO;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint16_t slot = refused[i].slot % SHIM_MAX_SLOTS;
+        const char *job = slot_table_name(&s->base.slots, slot);
+        uint64_t was = s->refused[slot], now = refused[i].count;
+
+        s->refused[slot] = now;
+        if (job && now > was) {
+            s->base.events->refused(job, now - was, s->base.aux);
+        }
+    }
+    return 0;
+}
+
+static int
+handle_peers(struct shim_actuator *s, const void *body, size_t size)
+{
+    size_t n;
+
+    if (!count_items(size, 0, sizeof(struct shim_peer), &n)) {
+        return EPROTO;
+    }
+    s->base.events->peers(body, n, s->base.aux);
     return 0;
 }
 
@@ -302,6 +349,9 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
         }
         return handle_ports(s, body, size);
 
+    case SHIM_REFUSED:
+        return msg->status ? 0 : handle_refused(s, body, size);
+
     case SHIM_HELLO:
         if (msg->status || size < sizeof s->hello) {
             return msg->status ? msg->status : EPROTO;
@@ -318,6 +368,9 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
             s->about = xmemdup0(body, MIN(size, SHIM_MAX_ABOUT));
         }
         return 0;
+
+    case SHIM_PEERS:
+        return msg->status ? 0 : handle_peers(s, body, size);
 
     case SHIM_SLOT_SET:
     case SHIM_SLOT_CLEAR:
@@ -391,7 +444,8 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->last_rx = now;
     s->next_lease = 0;
     memset(&s->told, 0xff, sizeof s->told); /* Defaults, and no DSCPs. */
-    s->next_stats = s->next_about = now;
+    s->next_stats = s->next_about = s->next_peers = now;
+    s->base.has_keys = false;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
     request_tables(s);
 }
@@ -491,6 +545,11 @@ shim_run(struct actuator *a)
     }
     if (now >= s->next_sync) {
         request_tables(s);
+    }
+    if (s->base.keys && !s->base.has_keys) {
+        s->base.has_keys = true;
+        send_request(s, SHIM_KEYS, s->base.keys,
+                     s->base.n_keys * sizeof *s->base.keys);
     }
     if (!s->pending) {
         if (s->base.changed) {

@@ -504,6 +504,7 @@ struct iface {
     int index;
     char name[IFNAMSIZ];
     char kind[16];
+    int bridge;   /* Index of its bridge, or 0. */
     bool has_xdp; /* A program of its driver. */
 };
 
@@ -517,7 +518,9 @@ see_link(const struct nlmsghdr *nlh, void *ifaces_)
 {
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *xdp = route_attr(nlh, IFLA_XDP);
-    struct iface iface = { .index = link->ifi_index };
+    struct iface iface = { .index = link->ifi_index,
+                           .bridge = route_attr_u32(
+                               route_attr(nlh, IFLA_MASTER), 0) };
     struct ifaces *ifaces = ifaces_;
 
     ovs_strlcpy(iface.name, route_attr_string(route_attr(nlh, IFLA_IFNAME)),
@@ -648,6 +651,44 @@ check_veth(struct doctor *d, const struct iface *iface)
     }
 }
 
+/* Returns true if a pod behind 'iface' can send with the address of another:
+ * a bridge does not look, and the host's route back is not asked. */
+static bool
+may_spoof(const struct doctor *d, const struct iface *iface)
+{
+    return iface->bridge
+           || MAX(read_number(d, "/proc/sys/net/ipv4/conf/all/rp_filter"),
+                  read_number(d, "/proc/sys/net/ipv4/conf/%s/rp_filter",
+                              iface->name))
+                  != 1;
+}
+
+static void
+check_sources(struct doctor *d, const struct ifaces *ifaces)
+{
+    const struct iface *one = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < ifaces->n; i++) {
+        const struct iface *iface = &ifaces->all[i];
+
+        if ((!strcmp(iface->kind, "veth") || !strcmp(iface->kind, "netkit"))
+            && may_spoof(d, iface)) {
+            one = iface;
+            n++;
+        }
+    }
+    if (n) {
+        add(d, "pods", DOCTOR_NOTE,
+            xstrdup("sysctl -w net.ipv4.conf.all.rp_filter=1 and 1 for each "
+                    "interface; at a bridge, a CNI plug-in that checks "
+                    "addresses"),
+            "%s%s: rp_filter is not strict, or there is a bridge: pods with "
+            "CAP_NET_RAW can send segments of the connections of others",
+            one->name, n > 1 ? " and others" : "");
+    }
+}
+
 /* Names what is not seen. */
 static void
 check_unseen(struct doctor *d, const struct iface *iface)
@@ -686,6 +727,7 @@ doctor_check_interfaces(struct doctor *d)
             check_veth(d, &ifaces.all[i]);
         }
     }
+    check_sources(d, &ifaces);
     free(ifaces.all);
     route_socket_close(rs);
     if (d->n == n_before) {

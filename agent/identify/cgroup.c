@@ -18,9 +18,11 @@
 #include "wire/cgroup-path.h"
 
 /* Limits above what any job needs, so that a job cannot keep the agent busy by
- * a deep or large tree. */
+ * a deep or large tree; each cojob has its own, because its directory may
+ * belong to a user. */
 #define MAX_DEPTH 16
 #define MAX_DIRS 8192
+#define MAX_JOBS 1024
 
 static DIR *
 open_dir_at(int dirfd, const char *name)
@@ -41,14 +43,13 @@ is_dir(const struct dirent *entry)
     return entry->d_type == DT_DIR && entry->d_name[0] != '.';
 }
 
-/* Calls 'see' for each job in the directory of 'cojob'.  Returns how many of
- * 'left' directories may still be read. */
-static int
-scan_cojob(int root, const char *cojob, int left, cgroup_see_func *see,
-           void *aux)
+/* Calls 'see' for each job in the directory of 'cojob'. */
+static void
+scan_cojob(int root, const char *cojob, cgroup_see_func *see, void *aux)
 {
     DIR *dir = open_dir_at(root, cojob);
     const struct dirent *entry;
+    int left = MAX_JOBS;
 
     while (dir && left > 0 && (entry = readdir(dir))) {
         struct stat s;
@@ -65,7 +66,6 @@ scan_cojob(int root, const char *cojob, int left, cgroup_see_func *see,
     if (dir) {
         closedir(dir);
     }
-    return left;
 }
 
 /* Calls 'see' with 'aux' for each job below 'root'.  Returns 0, also if there
@@ -82,7 +82,8 @@ cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
     }
     while (left > 0 && (entry = readdir(dir))) {
         if (is_dir(entry) && cgroup_name_is_valid(entry->d_name)) {
-            left = scan_cojob(dirfd(dir), entry->d_name, left - 1, see, aux);
+            scan_cojob(dirfd(dir), entry->d_name, see, aux);
+            left--;
         }
     }
     closedir(dir);

@@ -69,11 +69,13 @@ struct claim {
                                  * for processes. */
     uint64_t born;              /* Start time of the process, clock ticks
                                  * since boot; 0 if unknown. */
+    uid_t real;                 /* Real user of the process. */
     unsigned int gpus;          /* That its launcher has given it, 0 if
                                  * unknown.  See registry_set_gpus(). */
     bool has_uid;               /* 'uid' is valid. */
-    uid_t uid;                  /* User of the process, or the one that the
+    uint64_t uid;               /* User of the process, or the one that the
                                  * launcher has named. */
+    struct user *user;          /* Of the process; NULL for other things. */
 };
 
 /* Returns true if somebody with a right to the host makes claims of this

@@ -35,10 +35,11 @@ struct installed {
 
 struct kernel_claims {
     struct identity *identity;
-    const struct registry *registry;
+    struct registry *registry;
     struct hmap installed; /* Contains struct installed. */
     uint64_t began;        /* Start of the agent, as of a claim's process. */
-    size_t n_ended;
+    struct shares ended;   /* Claims of processes that have ended. */
+    struct shares_user slots[IDENTITY_SLOTS];
     bool touched;
     bool changed;   /* By the current comparison. */
     long long next; /* Earliest next comparison. */
@@ -73,17 +74,24 @@ find(const struct kernel_claims *kc, const struct claim_what *what)
 }
 
 static void
+drop_ended(struct kernel_claims *kc, const struct installed *i)
+{
+    if (i->claim.ended) {
+        shares_drop(&kc->ended, &kc->slots[i->claim.slot]);
+    }
+}
+
+static void
 forget(struct kernel_claims *kc, struct installed *i)
 {
-    kc->n_ended -= i->claim.ended != 0;
+    drop_ended(kc, i);
     hmap_remove(&kc->installed, &i->node);
     free(i->job);
     free(i);
 }
 
 struct kernel_claims *
-kernel_claims_create(struct identity *identity,
-                     const struct registry *registry)
+kernel_claims_create(struct identity *identity, struct registry *registry)
 {
     struct kernel_claims *kc = xzalloc(sizeof *kc);
     struct process self;
@@ -92,6 +100,7 @@ kernel_claims_create(struct identity *identity,
     kc->identity = identity;
     kc->registry = registry;
     hmap_init(&kc->installed);
+    kc->ended.size = MAX_ENDED;
     kc->touched = true;
     return kc;
 }
@@ -147,7 +156,8 @@ see(struct kernel_claims *kc, const struct claim *claim)
     const char *job = claim->job->name;
     struct identity_claim new = { .born = claim->born * TICK_NS,
                                   .slot = slot_of(kc, job),
-                                  .source = claim->source };
+                                  .source = claim->source,
+                                  .uid = claim->real };
     struct installed *i = find(kc, &claim->what);
 
     if (!new.slot || (!i && !(i = add(kc, claim)))) {
@@ -155,7 +165,7 @@ see(struct kernel_claims *kc, const struct claim *claim)
     }
     i->seen = true;
     if (memcmp(&i->claim, &new, sizeof new)) {
-        kc->n_ended -= i->claim.ended != 0;
+        drop_ended(kc, i);
         i->claim = new;
         free(i->job);
         i->job = xstrdup(job);
@@ -164,18 +174,30 @@ see(struct kernel_claims *kc, const struct claim *claim)
     kc->changed = kc->changed || i->is_new;
 }
 
+/* Returns true if the claim of a process that has ended stays. */
+static bool
+keep(struct kernel_claims *kc, const struct installed *i)
+{
+    const struct job *job = registry_find(kc->registry, i->job);
+    bool stays = shares_admit(&kc->ended, &kc->slots[i->claim.slot]);
+
+    if (!stays && job && job->has_uid) {
+        users_find(&kc->registry->users, job->uid, 0)->n_other++;
+    }
+    return stays;
+}
+
 /* Handles a claim that the registry no longer has. */
 static void
 lose(struct kernel_claims *kc, struct installed *i)
 {
     struct process process;
 
-    if (i->what.kind == CLAIMS_PROCESS && kc->n_ended < MAX_ENDED
-        && slot_of(kc, i->job) == i->claim.slot
-        && (i->claim.ended || !process_read(i->what.id, &process))) {
+    if (i->what.kind == CLAIMS_PROCESS && slot_of(kc, i->job) == i->claim.slot
+        && (i->claim.ended
+            || (!process_read(i->what.id, &process) && keep(kc, i)))) {
         if (!i->claim.ended) {
             i->claim.ended = clock_ns(CLOCK_BOOTTIME);
-            kc->n_ended++;
             i->is_new = kc->changed = true;
         }
         return;
@@ -258,7 +280,9 @@ kernel_claims_run(struct kernel_claims *kc, long long now)
         write_map(kc, IDENTITY_PROCESSES);
         write_map(kc, IDENTITY_CGROUPS);
         write_map(kc, IDENTITY_NAMESPACES);
-        kc->next = now + KERNEL_CLAIMS_GAP_MS;
+        kc->next =
+            now
+            + KERNEL_CLAIMS_GAP_MS * (1 + hmap_count(&kc->installed) / 1024);
         identity_raise_epoch(kc->identity);
     }
 }

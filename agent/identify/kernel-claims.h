@@ -9,11 +9,12 @@
  * cgroup and namespace, the one that decides, as the number of its job's slot.
  * Only differences are written.  A change makes each socket look its slot up
  * again with its next packet, so changes are collected for
- * KERNEL_CLAIMS_GAP_MS.
+ * KERNEL_CLAIMS_GAP_MS, and longer if there are thousands of claims.
  *
  * A process that has ended keeps its claim as long as its job is there: other
  * processes may have inherited its sockets.  Its id, used again, means nothing
- * to sockets that are younger than its end.
+ * to sockets that are younger than its end.  Jobs share the space for such
+ * claims (base/shares.h).
  *
  *    kc = kernel_claims_create(identity, registry);
  *    kernel_claims_touch(kc);        // The registry or a slot has changed.
@@ -28,7 +29,7 @@ struct kernel_claims;
 #define KERNEL_CLAIMS_GAP_MS 10
 
 struct kernel_claims *kernel_claims_create(struct identity *,
-                                           const struct registry *);
+                                           struct registry *);
 
 /* The claims stay in the kernel. */
 void kernel_claims_destroy(struct kernel_claims *);

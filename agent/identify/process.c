@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/nsfs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -87,9 +89,33 @@ process_environ(pid_t pid, size_t *sizep)
     return text;
 }
 
-/* Stores the user of 'pid' in '*uidp'.  Returns false if unknown. */
+/* Returns the user that has made the outermost namespace of users below the
+ * agent's that 'pid' is in, 'uid' without one.  One that root has made counts
+ * as none: its users are those that root has chosen. */
+static uid_t
+owner_of_namespace(pid_t pid, uid_t uid)
+{
+    char path[64];
+    int fd, above;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int) pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0) {
+        uid_t owner;
+
+        /* The kernel does not tell what is above the agent's own. */
+        above = ioctl(fd, NS_GET_PARENT);
+        if (above >= 0 && !ioctl(fd, NS_GET_OWNER_UID, &owner) && owner) {
+            uid = owner;
+        }
+        close(fd);
+        fd = above;
+    }
+    return uid;
+}
+
 bool
-process_user(pid_t pid, uid_t *uidp)
+process_real_user(pid_t pid, uid_t *uidp)
 {
     char text[8192];
     struct job_process p;
@@ -99,6 +125,16 @@ process_user(pid_t pid, uid_t *uidp)
         return false;
     }
     *uidp = p.uid;
+    return true;
+}
+
+bool
+process_user(pid_t pid, uid_t *uidp)
+{
+    if (!process_real_user(pid, uidp)) {
+        return false;
+    }
+    *uidp = owner_of_namespace(pid, *uidp);
     return true;
 }
 

@@ -45,8 +45,16 @@ ssize_t process_read_file(pid_t, const char *name, char *buffer, size_t size);
 
 bool process_read(pid_t, struct process *);
 char *process_environ(pid_t, size_t *sizep);
-bool process_user(pid_t, uid_t *);
 bool process_is_of_host(pid_t);
+
+/* Stores the user of the process in '*uidp': the user that counts in all
+ * checks and shares.  A user with a namespace of users has 65,536 subordinate
+ * ones in it, which count as the user that made it.  Returns false if
+ * unknown. */
+bool process_user(pid_t, uid_t *uidp);
+
+/* The same without that: the real user, which the kernel stores in sockets. */
+bool process_real_user(pid_t, uid_t *uidp);
 
 /* Stores the path of its cgroup of version 2, such as "/stagecoach/asha/t0";
  * the second function takes it from the content of /proc/PID/cgroup.  Return

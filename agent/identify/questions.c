@@ -5,12 +5,12 @@
 #include "agent/identify/questions.h"
 
 #include <dirent.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
+#include "agent/identify/users.h"
 #include "base/clock.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
@@ -22,9 +22,9 @@
 
 VLOG_DEFINE_THIS_MODULE(questions);
 
-#define MAX_OF_USER 4096 /* Processes of a user that are remembered. */
-#define PER_RUN 64       /* Answers of a run. */
-#define AGAIN_MS 1000    /* Until a young process is looked at again. */
+#define RUN_NS 4000000 /* Of a run; then others have their turn. */
+#define GAP_MS 12
+#define AGAIN_MS 1000 /* Until a young process is looked at again. */
 #define MAX_ANCESTORS 64
 
 /* Age in clock ticks below which a process may still execute another program
@@ -35,28 +35,21 @@ VLOG_DEFINE_THIS_MODULE(questions);
 /* A process that belongs to no job as far as is known. */
 struct asked {
     struct hmap_node node; /* In struct questions's 'asked', by 'pid'. */
-    struct ovs_list list;  /* In the user's 'waiting', or empty. */
+    struct ovs_list list;  /* In the user's 'waiting' or 'idle'. */
+    bool waits;            /* For an answer. */
     pid_t pid;
     struct user *user;
     uint64_t born; /* As in struct process. */
     bool settled;  /* It was old enough when its environment was read, which
                     * is final then. */
-    long long due; /* Of the next look, LLONG_MAX: not by itself. */
-};
-
-struct user {
-    struct hmap_node node; /* In struct questions's 'users', by 'uid'. */
-    uid_t uid;
-    size_t n;                /* Processes that are remembered. */
-    struct ovs_list waiting; /* Of struct asked. */
 };
 
 struct questions {
     struct registry *registry;
     struct hmap asked;
-    struct hmap users;
     size_t n_waiting;
-    long long due; /* The least of those that do not wait. */
+    long long next;  /* Of the next answers. */
+    long long again; /* Of the next look at young processes. */
 };
 
 struct questions *
@@ -66,8 +59,6 @@ questions_create(struct registry *registry)
 
     q->registry = registry;
     hmap_init(&q->asked);
-    hmap_init(&q->users);
-    q->due = LLONG_MAX;
     return q;
 }
 
@@ -75,7 +66,6 @@ void
 questions_destroy(struct questions *q)
 {
     struct asked *a;
-    struct user *user;
 
     if (!q) {
         return;
@@ -84,31 +74,8 @@ questions_destroy(struct questions *q)
     {
         free(a);
     }
-    HMAP_FOR_EACH_POP(user, node, &q->users)
-    {
-        free(user);
-    }
     hmap_destroy(&q->asked);
-    hmap_destroy(&q->users);
     free(q);
-}
-
-static struct user *
-find_user(struct questions *q, uid_t uid)
-{
-    struct user *user;
-
-    HMAP_FOR_EACH_WITH_HASH(user, node, hash_int(uid, 0), &q->users)
-    {
-        if (user->uid == uid) {
-            return user;
-        }
-    }
-    user = xzalloc(sizeof *user);
-    user->uid = uid;
-    ovs_list_init(&user->waiting);
-    hmap_insert(&q->users, &user->node, hash_int(uid, 0));
-    return user;
 }
 
 static struct asked *
@@ -128,8 +95,10 @@ find_asked(const struct questions *q, pid_t pid)
 static void
 enqueue(struct questions *q, struct asked *a)
 {
-    if (ovs_list_is_empty(&a->list)) {
+    if (!a->waits) {
+        ovs_list_remove(&a->list);
         ovs_list_push_back(&a->user->waiting, &a->list);
+        a->waits = true;
         q->n_waiting++;
     }
 }
@@ -137,14 +106,11 @@ enqueue(struct questions *q, struct asked *a)
 static void
 forget(struct questions *q, struct asked *a)
 {
-    struct user *user = a->user;
-
+    shares_drop(&q->registry->users.questions, &a->user->questions);
+    q->n_waiting -= a->waits;
+    ovs_list_remove(&a->list);
     hmap_remove(&q->asked, &a->node);
     free(a);
-    if (!--user->n) {
-        hmap_remove(&q->users, &user->node);
-        free(user);
-    }
 }
 
 void
@@ -153,16 +119,20 @@ questions_add(struct questions *q, pid_t pid, uid_t uid)
     struct asked *a = find_asked(q, pid);
 
     if (!a) {
-        struct user *user = find_user(q, uid);
+        struct users *users = &q->registry->users;
+        struct user *user = users_find(users, uid, pid);
 
-        if (user->n >= MAX_OF_USER) {
-            return; /* The kernel asks again. */
+        while (!shares_admit(&users->questions, &user->questions)) {
+            if (ovs_list_is_empty(&user->idle)) {
+                return; /* The kernel asks again. */
+            }
+            forget(q, CONTAINER_OF(ovs_list_front(&user->idle), struct asked,
+                                   list));
         }
         a = xzalloc(sizeof *a);
         a->pid = pid;
         a->user = user;
-        user->n++;
-        ovs_list_init(&a->list);
+        ovs_list_push_back(&user->idle, &a->list);
         hmap_insert(&q->asked, &a->node, hash_int(pid, 0));
     }
     enqueue(q, a);
@@ -178,7 +148,7 @@ questions_add_all(struct questions *q)
         pid_t pid = atoi(entry->d_name);
         uid_t uid;
 
-        if (pid > 0 && process_user(pid, &uid)) {
+        if (pid > 0 && !find_asked(q, pid) && process_user(pid, &uid)) {
             questions_add(q, pid, uid);
         }
     }
@@ -189,21 +159,11 @@ questions_add_all(struct questions *q)
 
 /* Jobs of processes. */
 
-/* Returns the claim of the process with the highest precedence, or NULL. */
-static const struct claim *
-find_claim(const struct registry *r, const struct process *process)
-{
-    struct claim_what what = { CLAIMS_PROCESS, process->pid };
-    const struct claim *claim = registry_best_claim(r, &what, NULL);
-
-    return claim && claim->born && claim->born != process->born ? NULL : claim;
-}
-
 /* Claims the process of this user for the job called 'name', unless it is of
  * another user, which is a warning.  Returns false if that may change, because
  * the user of the job is unknown. */
 static bool
-claim_process(struct registry *r, const struct process *process, uid_t uid,
+claim_process(struct registry *r, const struct process *process, uint64_t uid,
               enum claim_source source, const char *name, long long now)
 {
     struct claim_what what = { CLAIMS_PROCESS, process->pid };
@@ -222,7 +182,10 @@ claim_process(struct registry *r, const struct process *process, uid_t uid,
         return !job || job->has_uid;
     }
     if (registry_claim(r, source, name, &what, &uid, now)) {
-        registry_find_claim(r, source, &what)->born = process->born;
+        struct claim *claim = registry_find_claim(r, source, &what);
+
+        claim->born = process->born;
+        process_real_user(process->pid, &claim->real);
     }
     return true;
 }
@@ -233,7 +196,7 @@ static void
 inherit(struct registry *r, const struct process *process, uid_t uid,
         long long now)
 {
-    const struct claim *claim = find_claim(r, process);
+    const struct claim *claim = registry_best_of_process(r, process, NULL);
     struct process ancestor = *process;
 
     if (claim && claim->born && !r->n_process_claims) {
@@ -243,7 +206,7 @@ inherit(struct registry *r, const struct process *process, uid_t uid,
         if (!process_read(ancestor.parent, &ancestor)) {
             return;
         }
-        claim = find_claim(r, &ancestor);
+        claim = registry_best_of_process(r, &ancestor, NULL);
         if (claim) {
             char *name = xstrdup(claim->job->name);
 
@@ -293,7 +256,7 @@ look(struct registry *r, const struct process *process, struct asked *a,
             inherit(r, process, uid, now);
         }
     }
-    return find_claim(r, process) != NULL;
+    return registry_best_of_process(r, process, NULL) != NULL;
 }
 
 /* Answers one question.  Returns true if the process belongs to a job; then,
@@ -305,30 +268,29 @@ answer(struct questions *q, struct asked *a, long long now)
     bool lives = process_read(a->pid, &process);
     bool works = lives && look(q->registry, &process, a, now);
 
+    ovs_list_remove(&a->list);
+    ovs_list_push_back(&a->user->idle, &a->list);
+    a->waits = false;
+    q->n_waiting--;
     if (works || !lives) {
         forget(q, a);
-        return works;
     }
-    a->due = a->settled ? LLONG_MAX : now + AGAIN_MS;
-    q->due = MIN(q->due, a->due);
-    return false;
+    return works;
 }
 
-/* Puts those that are due into their users' queues. */
+/* Puts young processes into their users' queues, once in AGAIN_MS. */
 static void
-enqueue_due(struct questions *q, long long now)
+enqueue_young(struct questions *q, long long now)
 {
     struct asked *a;
 
-    if (now < q->due) {
+    if (now < q->again) {
         return;
     }
-    q->due = LLONG_MAX;
+    q->again = now + AGAIN_MS;
     HMAP_FOR_EACH (a, node, &q->asked) {
-        if (a->due <= now) {
+        if (!a->settled) {
             enqueue(q, a);
-        } else {
-            q->due = MIN(q->due, a->due);
         }
     }
 }
@@ -336,24 +298,23 @@ enqueue_due(struct questions *q, long long now)
 bool
 questions_run(struct questions *q, long long now)
 {
+    int64_t until = clock_ns(CLOCK_MONOTONIC) + RUN_NS;
     bool found = false;
-    int left = PER_RUN;
 
-    enqueue_due(q, now);
-    while (left > 0 && q->n_waiting) {
+    enqueue_young(q, now);
+    while (q->n_waiting && now >= q->next) {
         struct user *user;
 
-        HMAP_FOR_EACH_SAFE(user, node, &q->users)
-        {
+        HMAP_FOR_EACH (user, node, &q->registry->users.all) {
             if (!ovs_list_is_empty(&user->waiting)) {
-                struct asked *a = CONTAINER_OF(
-                    ovs_list_pop_front(&user->waiting), struct asked, list);
+                struct asked *a = CONTAINER_OF(ovs_list_front(&user->waiting),
+                                               struct asked, list);
 
-                ovs_list_init(&a->list);
-                q->n_waiting--;
-                left--;
                 found = answer(q, a, now) || found;
             }
+        }
+        if (clock_ns(CLOCK_MONOTONIC) >= until) {
+            q->next = now + GAP_MS;
         }
     }
     return found;
@@ -362,11 +323,7 @@ questions_run(struct questions *q, long long now)
 void
 questions_wait(const struct questions *q)
 {
-    if (q->n_waiting) {
-        poll_immediate_wake();
-    } else {
-        poll_timer_wait_until(q->due);
-    }
+    poll_timer_wait_until(q->n_waiting ? q->next : q->again);
 }
 
 void
@@ -386,7 +343,8 @@ questions_claim(struct questions *q, pid_t pid, const char *job, long long now)
     struct process process;
     uid_t uid;
 
-    if (!process_read(pid, &process) || find_claim(q->registry, &process)
+    if (!process_read(pid, &process)
+        || registry_best_of_process(q->registry, &process, NULL)
         || !process_user(pid, &uid)) {
         return false;
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/identify/process.h"
 #include "hash.h"
 #include "openvswitch/vlog.h"
 #include "util.h"
@@ -17,6 +18,7 @@ void
 registry_init(struct registry *r)
 {
     memset(r, 0, sizeof *r);
+    users_init(&r->users);
     hmap_init(&r->jobs);
     hmap_init(&r->claims);
 }
@@ -48,6 +50,9 @@ registry_drop_claim(struct registry *r, struct claim *claim)
 {
     hmap_remove(&r->claims, &claim->node);
     count_claim(r, claim, -1);
+    if (claim->user) {
+        shares_drop(&r->users.claims, &claim->user->claims);
+    }
     free(claim->path);
     free(claim);
 }
@@ -88,6 +93,7 @@ registry_uninit(struct registry *r)
     }
     hmap_destroy(&r->jobs);
     hmap_destroy(&r->claims);
+    users_uninit(&r->users);
 }
 
 /* Returns the job called 'name', or NULL. */
@@ -121,22 +127,22 @@ registry_is_registered(const struct job *job)
     return job->n_registered > 0;
 }
 
-/* Nobody joins a registered job whose user is still unknown. */
+/* No process joins a registered job of a still unknown user. */
 static bool
-is_user(const struct job *job, uid_t uid)
+is_user(const struct job *job, uint64_t uid)
 {
     return job->has_uid ? uid == job->uid : !registry_is_registered(job);
 }
 
 /* Returns true if a process of user 'uid' may join the job called 'name', or
  * begin it, by its environment or its ports: it is of 'host_root', or of the
- * job's user, or nobody else owns a job that is not there yet. */
+ * job's user, or no other owns a job that is not there yet. */
 bool
-registry_may_join(const struct registry *r, const char *name, uid_t uid,
+registry_may_join(const struct registry *r, const char *name, uint64_t uid,
                   bool host_root)
 {
     const struct job *job = registry_find(r, name);
-    uid_t owner;
+    uint64_t owner;
 
     return host_root
            || (job ? is_user(job, uid)
@@ -144,7 +150,34 @@ registry_may_join(const struct registry *r, const char *name, uid_t uid,
                          || uid == owner);
 }
 
-/* Drops the claims of 'job' by environment and ports of other users. */
+/* Returns true if 'source' may register processes of user '*uid', unless that
+ * is NULL, for 'job', which may be NULL: it has none of another user, or the
+ * controller named this user for it. */
+static bool
+may_register(const struct registry *r, const struct job *job,
+             enum claim_source source, const uint64_t *uid)
+{
+    uint64_t owner;
+
+    return !uid || !*uid || !job || !registry_is_registered(job)
+           || !job->has_uid || !job->uid || job->uid == *uid
+           || source < job->uid_source
+           || (r->class.owner && r->class.owner(job->name, &owner, r->aux)
+               && owner == *uid);
+}
+
+/* Returns true if 'claim' is of another user than its job.  One that somebody
+ * with a right to the host has made without a user, or for root, is not. */
+static bool
+is_squatter(const struct claim *claim)
+{
+    return (claim_source_is_registered(claim->source)
+                ? claim->has_uid && claim->uid && claim->job->has_uid
+                      && claim->job->uid && claim->uid != claim->job->uid
+                : !(claim->has_uid && is_user(claim->job, claim->uid)));
+}
+
+/* Drops the claims of 'job' of other users. */
 static void
 drop_squatters(struct registry *r, struct job *job)
 {
@@ -152,8 +185,7 @@ drop_squatters(struct registry *r, struct job *job)
     size_t n = 0;
 
     HMAP_FOR_EACH_SAFE (claim, node, &r->claims) {
-        if (claim->job == job && !claim_source_is_registered(claim->source)
-            && !(claim->has_uid && is_user(job, claim->uid))) {
+        if (claim->job == job && is_squatter(claim)) {
             registry_drop_claim(r, claim);
             n++;
         }
@@ -170,8 +202,8 @@ drop_squatters(struct registry *r, struct job *job)
 /* Sets the user of 'job' as 'source' knows it, unless a source of higher
  * precedence has, and drops the claims of squatters. */
 void
-registry_set_uid(struct registry *r, struct job *job,
-                 enum claim_source source, uid_t uid)
+registry_set_uid(struct registry *r, struct job *job, enum claim_source source,
+                 uint64_t uid)
 {
     bool changes = !job->has_uid || job->uid != uid;
 
@@ -191,7 +223,7 @@ registry_set_uid(struct registry *r, struct job *job,
 
 /* Sets the user of 'job' that owns its cojob, unless the job is registered. */
 void
-registry_set_owner(struct registry *r, struct job *job, uid_t uid)
+registry_set_owner(struct registry *r, struct job *job, uint64_t uid)
 {
     if (!registry_is_registered(job)) {
         registry_set_uid(r, job, CLAIM_CGROUP, uid);
@@ -202,7 +234,7 @@ registry_set_owner(struct registry *r, struct job *job, uid_t uid)
  * which was 'registered' before or not. */
 static void
 register_job(struct registry *r, struct job *job, bool registered,
-             enum claim_source source, const uid_t *uid)
+             enum claim_source source, const uint64_t *uid)
 {
     if (uid) {
         registry_set_uid(r, job, source, *uid);
@@ -217,7 +249,7 @@ register_job(struct registry *r, struct job *job, bool registered,
 
 /* Returns the number of jobs of user 'uid'. */
 static size_t
-count_jobs(const struct registry *r, uid_t uid, bool registered)
+count_jobs(const struct registry *r, uint64_t uid, bool registered)
 {
     const struct job *job;
     size_t n = 0;
@@ -232,7 +264,7 @@ count_jobs(const struct registry *r, uid_t uid, bool registered)
 /* Returns a job without registration: of user '*uid', or if that is NULL, of
  * the user with the most of them.  Returns NULL without one. */
 static struct job *
-find_unregistered(const struct registry *r, const uid_t *uid)
+find_unregistered(const struct registry *r, const uint64_t *uid)
 {
     struct job *job, *found = NULL;
     size_t n, most = 0;
@@ -252,14 +284,14 @@ find_unregistered(const struct registry *r, const uid_t *uid)
     return found;
 }
 
-/* Removes a job without registration, of user '*uid' unless that is NULL.
- * Returns false without one. */
+/* Removes a job without registration, of user '*uid' unless that is NULL, if
+ * that user has more than 'n'.  Returns false without one. */
 static bool
-displace(struct registry *r, const uid_t *uid)
+displace(struct registry *r, const uint64_t *uid, size_t n)
 {
     struct job *job = find_unregistered(r, uid);
 
-    if (!job) {
+    if (!job || count_jobs(r, job->uid, false) <= n) {
         return false;
     }
     end_job(r, job);
@@ -270,20 +302,43 @@ displace(struct registry *r, const uid_t *uid)
 /* Makes space for another job of user '*uid', NULL if that is unknown.
  * Returns false without one. */
 static bool
-make_space(struct registry *r, bool registered, const uid_t *uid)
+make_space(struct registry *r, bool registered, const uint64_t *uid)
 {
     bool limited = uid && (*uid || !registered);
+    size_t n = limited ? count_jobs(r, *uid, *uid != 0) : SIZE_MAX - 1;
 
-    if (limited && count_jobs(r, *uid, *uid != 0) >= REGISTRY_MAX_UID_JOBS) {
-        return registered && displace(r, uid);
+    if (limited && n >= REGISTRY_MAX_UID_JOBS) {
+        return registered && displace(r, uid, 0);
     }
     return (hmap_count(&r->jobs) < REGISTRY_MAX_JOBS
-            || (registered && displace(r, NULL)));
+            || displace(r, NULL, registered ? 0 : n + 1));
+}
+
+/* Adds a claim for 'what', unless a user has too many. */
+static struct claim *
+add_claim(struct registry *r, enum claim_source source,
+          const struct claim_what *what, const uint64_t *uid)
+{
+    struct user *user = NULL;
+    struct claim *claim;
+
+    if (what->kind == CLAIMS_PROCESS) {
+        user = users_find(&r->users, uid ? *uid : 0, what->id);
+        if (!shares_admit(&r->users.claims, &user->claims)) {
+            return NULL;
+        }
+    }
+    claim = xzalloc(sizeof *claim);
+    claim->what = *what;
+    claim->source = source;
+    claim->user = user;
+    hmap_insert(&r->claims, &claim->node, claim_what_hash(what));
+    return claim;
 }
 
 static struct job *
 add_job(struct registry *r, const char *name, enum claim_source source,
-        const uid_t *uid, long long now)
+        const uint64_t *uid, long long now)
 {
     struct job *job;
 
@@ -339,29 +394,45 @@ registry_best_claim(const struct registry *r, const struct claim_what *what,
     return best;
 }
 
+/* The same for a process; another one may have had its id. */
+const struct claim *
+registry_best_of_process(const struct registry *r,
+                         const struct process *process,
+                         const struct claim *best)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, process->pid };
+    const struct claim *claim = registry_best_claim(r, &what, best);
+
+    return claim && claim != best && claim->born
+                   && claim->born != process->born
+               ? best
+               : claim;
+}
+
 /* Adds the claim of 'source' for 'what' to the job called 'name', in place of
  * its previous claim, for user '*uid', NULL if unknown.  Returns the job, NULL
- * if there are too many. */
+ * if there are too many of them or of claims. */
 struct job *
 registry_claim(struct registry *r, enum claim_source source, const char *name,
-               const struct claim_what *what, const uid_t *uid, long long now)
+               const struct claim_what *what, const uint64_t *uid,
+               long long now)
 {
     struct job *job = registry_find(r, name);
     struct claim *claim;
     bool registered;
 
-    if (!job && !(job = add_job(r, name, source, uid, now))) {
+    if (!may_register(r, job, source, uid)) {
+        r->n_refused += claim_source_is_registered(source);
+        return NULL;
+    } else if (!job && !(job = add_job(r, name, source, uid, now))) {
         return NULL;
     }
     registered = registry_is_registered(job);
     claim = registry_find_claim(r, source, what);
-    if (!claim) {
-        claim = xzalloc(sizeof *claim);
-        claim->what = *what;
-        claim->source = source;
-        hmap_insert(&r->claims, &claim->node, claim_what_hash(what));
-    } else {
+    if (claim) {
         count_claim(r, claim, -1);
+    } else if (!(claim = add_claim(r, source, what, uid))) {
+        return NULL; /* A new job ends with the next scan. */
     }
     claim->job = job;
     claim->has_uid = uid != NULL;
@@ -390,8 +461,8 @@ leave_tree(struct registry *r, struct job *job)
  * Root creates cgroups for all users; then the job has the user of its
  * processes, which the caller finds. */
 struct job *
-registry_see(struct registry *r, const char *name, uint64_t cgroup, uid_t uid,
-             long long now)
+registry_see(struct registry *r, const char *name, uint64_t cgroup,
+             uint64_t uid, long long now)
 {
     const struct claim_what what = { CLAIMS_CGROUP, cgroup };
     struct job *job = registry_find(r, name);

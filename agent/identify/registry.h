@@ -31,10 +31,11 @@
  * claims by environment or port of other users end: they were squatting.
  *
  * A user can name any number of jobs.  So each user but root has at most
- * REGISTRY_MAX_UID_JOBS of them, root the same number without registration,
- * and a registered job takes the place of one without registration when the
- * registry or the user's quota is full: of the user with the most of them.
- * Refused jobs are counted.
+ * REGISTRY_MAX_UID_JOBS of them, root the same number without registration.
+ * When the registry or the user's quota is full, a registered job, or one of a
+ * user with fewer, takes the place of one without registration: of the user
+ * with the most of them.  Claims of processes are shared among users
+ * (users.h).  What is refused is counted.
  *
  * The registry owns its jobs; a "struct job *" is valid until
  * registry_remove() or until registry_end() removes it.  Main thread only. */
@@ -44,6 +45,7 @@
 #include <sys/types.h>
 
 #include "agent/identify/claim.h"
+#include "agent/identify/users.h"
 #include "openvswitch/hmap.h"
 #include "wire/progress-datagram.h"
 #include "wire/shim-protocol.h"
@@ -51,6 +53,7 @@
 struct iterations;
 struct log_reader;
 struct pairs_remote;
+struct process;
 struct waiting;
 
 /* Number of job slots: those of a shim but 0, no job, and the last one, whose
@@ -70,7 +73,7 @@ struct job {
     size_t n_registered;        /* Claims of 'n_claims' whose source is
                                  * claim_source_is_registered(). */
     bool has_uid;               /* 'uid' is valid. */
-    uid_t uid;                  /* User of its processes. */
+    uint64_t uid;               /* User of its processes. */
     enum claim_source uid_source;       /* Source of 'uid', if that is valid;
                                          * CLAIM_CGROUP also if the controller
                                          * has sent it. */
@@ -123,7 +126,7 @@ struct registry_class {
 
     /* Stores the user that owns the job, by the controller.  Returns false if
      * that is unknown. */
-    bool (*owner)(const char *name, uid_t *, void *aux);
+    bool (*owner)(const char *name, uint64_t *, void *aux);
 
     /* Returns the slot of the job called 'name', 0 if it has none.  Called by
      * kernel-claims.c, and not NULL there. */
@@ -133,7 +136,8 @@ struct registry_class {
 struct registry {
     struct registry_class class;
     void *aux;
-    size_t n_process_claims;    /* Registered ones of processes. */
+    size_t n_process_claims; /* Registered ones of processes. */
+    struct users users;
     struct hmap jobs;           /* Contains struct job. */
     struct hmap claims;         /* Contains struct claim. */
     bool has_lost;              /* A job has lost claims of other users.
@@ -148,22 +152,22 @@ void registry_uninit(struct registry *);
 
 void registry_begin(struct registry *);
 struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
-                         uid_t, long long now);
+                         uint64_t, long long now);
 void registry_leave(struct registry *, struct job *);
 void registry_end(struct registry *);
 void registry_remove(struct registry *, struct job *);
 
 /* Users. */
 bool registry_is_registered(const struct job *);
-bool registry_may_join(const struct registry *, const char *name, uid_t,
+bool registry_may_join(const struct registry *, const char *name, uint64_t,
                        bool host_root);
 void registry_set_uid(struct registry *, struct job *, enum claim_source,
-                      uid_t);
-void registry_set_owner(struct registry *, struct job *, uid_t);
+                      uint64_t);
+void registry_set_owner(struct registry *, struct job *, uint64_t);
 
 struct job *registry_claim(struct registry *, enum claim_source,
                            const char *name, const struct claim_what *,
-                           const uid_t *uid, long long now);
+                           const uint64_t *uid, long long now);
 bool registry_unclaim(struct registry *, enum claim_source, const char *name,
                       const struct claim_what *);
 void registry_set_gpus(struct registry *, struct claim *, unsigned int gpus);
@@ -173,6 +177,9 @@ struct claim *registry_find_claim(const struct registry *, enum claim_source,
 const struct claim *registry_best_claim(const struct registry *,
                                         const struct claim_what *,
                                         const struct claim *best);
+const struct claim *registry_best_of_process(const struct registry *,
+                                             const struct process *,
+                                             const struct claim *best);
 
 struct job *registry_find(const struct registry *, const char *name);
 

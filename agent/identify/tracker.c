@@ -32,23 +32,18 @@ struct tracker {
 
     long long now;              /* time_msec() of the current run. */
     long long next_scan;        /* Of the cgroups. */
+    long long next_all;         /* Earliest look at all processes. */
 
-    uint64_t n_scans;           /* Scans of the cgroup tree. */
-    uint64_t n_questions;       /* Of the kernel. */
+    uint64_t n_scans;     /* Scans of the cgroup tree. */
+    uint64_t n_questions; /* Of the kernel. */
+    uint64_t n_lost;      /* Of those that did not fit, at 'next_all'. */
 };
 
 #define SCAN_MS 1000 /* Between scans of the cgroups. */
+#define ALL_MS 5000  /* Between looks at all processes. */
 #define MAX_USERS 16 /* Processes of a job that are asked for their user. */
 
 VLOG_DEFINE_THIS_MODULE(tracker);
-
-static void
-see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
-{
-    struct tracker *t = t_;
-
-    registry_see(&t->registry, name, id, uid, t->now);
-}
 
 /* Returns true if the process, cgroup or namespace of 'claim' still exists. */
 static bool
@@ -96,26 +91,30 @@ find_user(const char *path, uid_t *uidp)
     return found;
 }
 
-/* Finds the users of jobs whose cgroups root has created, unless their
- * launcher has named them.  The first processes may still be root's. */
+/* Finds the user of a job whose cgroup root has created, unless its launcher
+ * has named it.  The first processes may still be root's. */
 static void
-find_users(struct tracker *t)
+find_user_of(struct tracker *t, struct job *job)
 {
-    struct job *job;
+    char *path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
+    uid_t uid;
 
-    HMAP_FOR_EACH (job, node, &t->registry.jobs) {
-        char *path;
-        uid_t uid;
+    if (job->cgroup
+        && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
+        && find_user(path, &uid)) {
+        registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
+    }
+    free(path);
+}
 
-        if (!job->cgroup || (job->has_uid && job->uid
-                             && job->uid_source <= CLAIM_CGROUP)) {
-            continue;
-        }
-        path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
-        if (find_user(path, &uid)) {
-            registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
-        }
-        free(path);
+static void
+see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
+{
+    struct tracker *t = t_;
+    struct job *job = registry_see(&t->registry, name, id, uid, t->now);
+
+    if (job) {
+        find_user_of(t, job);
     }
 }
 
@@ -128,6 +127,7 @@ scan_cgroups(struct tracker *t)
     t->n_scans++;
     t->next_scan = t->now + SCAN_MS;
     kernel_claims_touch(t->claims);
+    users_run(&t->registry.users, t->now);
     registry_begin(&t->registry);
     if (t->config.cgroup_root) {
         error = cgroup_scan(t->config.cgroup_root, see_cgroup, t);
@@ -140,7 +140,6 @@ scan_cgroups(struct tracker *t)
         return;
     }
     check_claims(t);
-    find_users(t);
     registry_end(&t->registry);
 }
 
@@ -222,8 +221,12 @@ take_question(const struct identity_question *question, void *t_)
     if (question->rule) {
         claim_by_port(t, question->tgid, question->rule);
     } else {
+        uid_t uid;
+
         find_job_of_cgroup(t, question->tgid, question->cgroup);
-        questions_add(t->questions, question->tgid, question->uid);
+        if (process_user(question->tgid, &uid)) {
+            questions_add(t->questions, question->tgid, uid);
+        }
     }
 }
 
@@ -238,6 +241,9 @@ ask_again(struct tracker *t)
 static void
 run_kernel(struct tracker *t)
 {
+    const struct identity_settings *settings =
+        identity_settings(t->config.identity);
+
     /* The sockets of processes that have lost their claim must leave the job's
      * slot at once. */
     if (t->registry.has_lost) {
@@ -245,6 +251,11 @@ run_kernel(struct tracker *t)
         ask_again(t);
     }
     identity_take_questions(t->config.identity, take_question, t);
+    if (t->now >= t->next_all && t->n_lost != settings->n_lost) {
+        t->next_all = t->now + ALL_MS;
+        t->n_lost = settings->n_lost;
+        questions_add_all(t->questions);
+    }
     if (questions_run(t->questions, t->now)) {
         kernel_claims_touch(t->claims);
     }
@@ -259,9 +270,11 @@ tracker_create(const struct tracker_config *config,
 
     t->config = *config;
     registry_init(&t->registry);
+    t->registry.users.cgroup_mount = config->cgroup_mount;
     t->registry.class = *class;
     t->registry.aux = aux;
     t->now = time_msec();
+    t->n_lost = identity_settings(config->identity)->n_lost;
     t->claims = kernel_claims_create(config->identity, &t->registry);
     t->questions = questions_create(&t->registry);
     set_ports(t);
@@ -276,9 +289,9 @@ tracker_destroy(struct tracker *t)
     if (!t) {
         return;
     }
-    registry_uninit(&t->registry);
-    questions_destroy(t->questions);
     kernel_claims_destroy(t->claims);
+    questions_destroy(t->questions);
+    registry_uninit(&t->registry);
     free(t);
 }
 
@@ -348,8 +361,14 @@ tracker_claim(struct tracker *t, struct claim_request *r)
     struct process process;
     struct claim *claim;
     struct job *job;
+    uid_t uid;
 
     t->now = time_msec();
+    if (!r->has_uid && r->what.kind == CLAIMS_PROCESS
+        && process_user(r->what.id, &uid) && uid) {
+        r->has_uid = true; /* Root may be that of a container. */
+        r->uid = uid;
+    }
     job = registry_claim(&t->registry, r->source, r->job, &r->what,
                          r->has_uid ? &r->uid : NULL, t->now);
     if (!job) {
@@ -359,10 +378,11 @@ tracker_claim(struct tracker *t, struct claim_request *r)
     free(claim->path);
     claim->path = r->path;
     r->path = NULL;
-    claim->born =
-        r->what.kind == CLAIMS_PROCESS && process_read(r->what.id, &process)
-            ? process.born
-            : 0;
+    claim->born = 0;
+    if (r->what.kind == CLAIMS_PROCESS && process_read(r->what.id, &process)
+        && process_real_user(process.pid, &claim->real)) {
+        claim->born = process.born;
+    }
     registry_set_gpus(&t->registry, claim, r->gpus);
     job->rung = r->rung >= 0 ? r->rung : job->rung;
     ask_again(t);

@@ -74,7 +74,7 @@ struct claim_request {
     char *path;   /* As in struct claim, which takes it over. */
     int64_t rung; /* -1 if unknown. */
     bool has_uid; /* 'uid' is valid. */
-    uid_t uid;
+    uint64_t uid;
     unsigned int gpus; /* 0 if unknown. */
 };
 

@@ -106,16 +106,17 @@ read_config(struct cni_request *r, bool *all, int *code)
 static void
 identify(struct cni_request *r, const char *args, bool all)
 {
-    struct pod pod = { .name = r->name, .space = r->space };
+    char space[sizeof r->identity.space] = "";
+    struct pod pod = { .name = r->name, .space = space };
 
-    get_arg(args, "K8S_POD_NAMESPACE", r->space, sizeof r->space);
+    get_arg(args, "K8S_POD_NAMESPACE", space, sizeof space);
     get_arg(args, "K8S_POD_NAME", r->name, sizeof r->name);
     pod.annotations = json_object_get(
         json_object_get(r->config, "runtimeConfig"), ANNOTATIONS);
     r->warning = make_printable(pod_identity_read(&pod, &r->identity));
-    if (all && !r->identity.job[0] && r->space[0] && r->name[0]) {
+    if (all && !r->identity.job[0] && space[0] && r->name[0]) {
         cgroup_name_fit(r->name, r->identity.job);
-        cgroup_name_fit(r->space, r->identity.cojob);
+        cgroup_name_fit(space, r->identity.cojob);
     }
 }
 

@@ -57,8 +57,6 @@ struct cni_request {
     const char *version;        /* Version in the configuration. */
     const char *rundir;
     const char *netns;          /* NULL if the container has none. */
-    char space[64];             /* Namespace of the pod, empty if not
-                                 * passed. */
     char name[256];             /* Name of the pod, empty if not passed. */
     struct pod_identity identity;
     char *warning;              /* Description of an ignored value, or NULL. */

@@ -2,6 +2,7 @@
 
 #include "agent/launch/pod-identity.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ pod_identity_read(const struct pod *pod, struct pod_identity *identity)
     }
     identity->rung = stage.rung;
     identity->gpus = 0;
+    snprintf(identity->space, sizeof identity->space, "%s", pod->space);
     cgroup_name_fit(job ? job : "", identity->job);
     cgroup_name_fit(stage.cojob[0] ? stage.cojob : cojob ? cojob : pod->space,
                  identity->cojob);
@@ -77,13 +79,27 @@ pod_identity_read(const struct pod *pod, struct pod_identity *identity)
     return error;
 }
 
-/* Lists. */
+void
+pod_identity_words(const struct pod_identity *id, struct pod_words *options,
+                   const char *words[POD_WORDS])
+{
+    char(*texts)[96] = options->texts;
+    size_t n = 0;
 
-/* A pod of a job. */
-struct pod_list_entry {
-    char uid[37];
-    struct pod_identity identity;
-};
+    if (id->space[0]) {
+        snprintf(texts[n++], sizeof *texts, "namespace=%s", id->space);
+    }
+    if (id->rung >= 0) {
+        snprintf(texts[n++], sizeof *texts, "rung=%d", id->rung);
+    }
+    if (id->gpus) {
+        snprintf(texts[n++], sizeof *texts, "gpus=%u", id->gpus);
+    }
+    for (size_t i = 0; i < n; i++) {
+        words[i] = texts[i];
+    }
+    options->n = n;
+}
 
 /* Returns the GPUs of the containers of 'spec'. */
 static unsigned int
@@ -113,89 +129,35 @@ count_gpus(const json_t *spec)
     return n < MAX_GPUS ? n : MAX_GPUS;
 }
 
-/* Adds the pod 'item' if it belongs to a job.  'list' has space for it. */
-static void
-add_item(struct pod_list *list, const json_t *item)
-{
-    const json_t *meta = json_object_get(item, "metadata");
-    const char *uid = json_string_value(json_object_get(meta, "uid"));
-    const char *name = json_string_value(json_object_get(meta, "name"));
-    const char *space = json_string_value(json_object_get(meta, "namespace"));
-    struct pod_list_entry *entry = &list->entries[list->n];
-    struct pod pod = {
-        .name = name,
-        .space = space,
-        .labels = json_object_get(meta, "labels"),
-        .annotations = json_object_get(meta, "annotations"),
-    };
-    char *error;
-
-    if (!uid || strlen(uid) >= sizeof entry->uid || !name || !space) {
-        return;
-    }
-    error = pod_identity_read(&pod, &entry->identity);
-    entry->identity.gpus = count_gpus(json_object_get(item, "spec"));
-    if (error) {
-        if (!list->n_bad++) {
-            list->complaint = message("%.63s/%.253s: %s", space, name, error);
-        }
-        free(error);
-    }
-    if (entry->identity.job[0]) {
-        strcpy(entry->uid, uid);
-        list->n++;
-    }
-}
-
 char *
-pod_list_read(const char *place, const char *text, size_t size,
-              struct pod_list **listp)
+pod_identity_find(const json_t *list, const char *uid,
+                  struct pod_identity *identity)
 {
-    json_error_t at;
-    json_t *json = json_loadb(text, size, 0, &at);
-    const json_t *items = json_object_get(json, "items");
-    struct pod_list *list;
     const json_t *item;
     size_t i;
 
-    *listp = NULL;
-    if (!json) {
-        return message("%s:%d:%d: %s, a list of pods is allowed", place,
-                       at.line, at.column, make_printable(at.text));
-    }
-    if (!json_is_array(items)) {
-        json_decref(json);
-        return message("%s: /items: it is missing or not a list, a list of "
-                       "pods is allowed", place);
-    }
-    list = allocate(1, sizeof *list);
-    list->entries = allocate(json_array_size(items) + 1,
-                             sizeof *list->entries);
-    json_array_foreach (items, i, item) {
-        add_item(list, item);
-    }
-    json_decref(json);
-    *listp = list;
-    return NULL;
-}
+    json_array_foreach(json_object_get(list, "items"), i, item)
+    {
+        const json_t *meta = json_object_get(item, "metadata");
+        const char *own = get(meta, "uid");
+        const struct pod pod = {
+            .name = get(meta, "name"),
+            .space = get(meta, "namespace"),
+            .labels = json_object_get(meta, "labels"),
+            .annotations = json_object_get(meta, "annotations"),
+        };
 
-void
-pod_list_destroy(struct pod_list *list)
-{
-    if (list) {
-        free(list->complaint);
-        free(list->entries);
-        free(list);
-    }
-}
+        if (own && !strcmp(own, uid) && pod.name && pod.space) {
+            char *error = pod_identity_read(&pod, identity), *text;
 
-const struct pod_identity *
-pod_list_find(const struct pod_list *list, const char *uid)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (!strcmp(list->entries[i].uid, uid)) {
-            return &list->entries[i].identity;
+            identity->gpus = count_gpus(json_object_get(item, "spec"));
+            text =
+                error ? message("%.63s/%.253s: %s", pod.space, pod.name, error)
+                      : NULL;
+            free(error);
+            return text;
         }
     }
+    identity->job[0] = '\0';
     return NULL;
 }

@@ -17,10 +17,10 @@
  * stagecoach.dev/job, the name of the batch job, or the name of the pod.  Pods
  * without any of these belong to no job.
  *
- * A kubelet replies to GET /pods with a PodList: {"items": [{"metadata":
- * {"name", "namespace", "uid", "labels", "annotations"}, ...}]}.  Pods of jobs
- * are stored by UID, which cgroups are named after; everything else is
- * dropped.  A container has the GPUs of its limits whose names end with
+ * API servers and kubelets send a PodList: {"items": [{"metadata":
+ * {"name", "namespace", "uid", "labels", "annotations"}, ...}]}.  Cgroups are
+ * named after the UID.  A container has the GPUs of its limits whose names end
+ * with
  * "/gpu", such as nvidia.com/gpu.
  *
  * Names of Kubernetes can be longer than those of jobs: see cgroup_name_fit().
@@ -31,11 +31,9 @@
  *    }
  *    ...warn and free(error)...
  *
- *    error = pod_list_read("/pods", text, size, &list);
- *    id = pod_list_find(list, "c3a1f0d2-...");
- *    pod_list_destroy(list);
+ *    error = pod_identity_find(list, "c3a1f0d2-...", &identity);
  *
- * The caller owns the JSON.  A list owns its identities.  No other state. */
+ * The caller owns the JSON.  No state. */
 
 #include <jansson.h>
 #include <stddef.h>
@@ -49,33 +47,32 @@ struct pod {
 };
 
 struct pod_identity {
+    char space[64]; /* Namespace of the pod, which is its user. */
     char cojob[32];
     char job[32];               /* Empty if the pod belongs to no job. */
     int rung;                   /* -1 if unknown. */
-    unsigned int gpus;          /* Of its containers, by pod_list_read(); 0 if
-                                 * it has none. */
+    unsigned int gpus; /* Of its containers, by pod_identity_find(); 0 if
+                        * it has none. */
 };
 
 /* Always sets '*identity'.  Returns NULL, or a malloc()'d message about an
  * invalid annotation that was ignored. */
 char *pod_identity_read(const struct pod *, struct pod_identity *identity);
 
-/* Read-only outside this module. */
-struct pod_list {
-    struct pod_list_entry *entries; /* Pods of jobs. */
+/* Options of the agent's command "agent/claim" for a pod. */
+#define POD_WORDS 3
+struct pod_words {
+    char texts[POD_WORDS][96];
     size_t n;
-    size_t n_bad;               /* Pods with an invalid annotation. */
-    char *complaint;            /* Message about the first of these. */
 };
 
-/* Returns NULL or a malloc()'d message that begins with 'place'; then '*listp'
- * is NULL. */
-char *pod_list_read(const char *place, const char *text, size_t size,
-                    struct pod_list **listp);
-void pod_list_destroy(struct pod_list *);
+/* Stores the options in '*options', and in 'words', which point there. */
+void pod_identity_words(const struct pod_identity *, struct pod_words *options,
+                        const char *words[POD_WORDS]);
 
-/* Returns NULL if pod 'uid' belongs to no job or is not listed. */
-const struct pod_identity *pod_list_find(const struct pod_list *,
-                                         const char *uid);
+/* The same for the pod 'uid' of 'list', a PodList, with its GPUs.  It belongs
+ * to no job if it is not there. */
+char *pod_identity_find(const json_t *list, const char *uid,
+                        struct pod_identity *identity);
 
 #endif /* agent/launch/pod-identity.h */

@@ -6,62 +6,53 @@
 #include <fts.h>
 #include <regex.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/memory.h"
+#include <sys/stat.h>
 
 #define MAX_DEPTH 8 /* Levels of directories that a scan reads. */
 
-/* A component that names a pod, and in it the UID. */
+/* The cgroup of a pod below its kubelet's, or that of a container whose
+ * runtime has systemd's names but not its driver. */
 static const char pod_name[] =
-    "^(.*-)?pod("
+    "^/(([a-z0-9_]+-)*kubepods(\\.slice)?/"
+    "(([a-z0-9_-]*kubepods-)?(burstable|besteffort)(\\.slice)?/)?"
+    "([a-z0-9_-]*-)?"
+    "|([a-z0-9_]+-)*kubepods-((burstable|besteffort)-)?)pod("
     "[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}"
-    "|[0-9a-f]{32})(\\.slice)?$";
+    "|[0-9a-f]{32})(\\.slice)?(/|:|$)";
+#define UID_GROUP 12
 
-static const regex_t *
-pod_expression(void)
+bool
+pod_path_parse(const char *path, char uid[37])
 {
     static regex_t expression;
     static bool compiled;
+    regmatch_t match[UID_GROUP + 1];
 
     if (!compiled) {
         compiled = true;
         regcomp(&expression, pod_name, REG_EXTENDED);
     }
-    return &expression;
+    if (regexec(&expression, path, UID_GROUP + 1, match, 0)) {
+        return false;
+    }
+    snprintf(uid, 37, "%s", path + match[UID_GROUP].rm_so);
+    uid[match[UID_GROUP].rm_eo - match[UID_GROUP].rm_so] = '\0';
+    for (char *p = uid; (p = strchr(p, '_'));) {
+        *p = '-';
+    }
+    return true;
 }
 
-bool
-pod_path_parse(const char *path, char uid[37])
+/* Returns true if 'entry' may be the cgroup of a pod, or have some below it:
+ * it has the owner of the kubelet's, and a name of the kubelet. */
+static bool
+may_have_pods(const FTSENT *entry, uid_t owner)
 {
-    bool in_kubepods = false, found = false;
-
-    while (!found) {
-        size_t n;
-        char *name;
-        regmatch_t match[3];
-
-        path += strspn(path, "/");
-        n = strcspn(path, "/\n");
-        if (!n) {
-            break;
-        }
-        name = must(strndup(path, n));
-        name[strcspn(name, ":")] = '\0';
-        in_kubepods |= strstr(name, "kubepods") != NULL;
-        found = in_kubepods && !regexec(pod_expression(), name, 3, match, 0);
-        if (found) {
-            name[match[2].rm_eo] = '\0';
-            strcpy(uid, name + match[2].rm_so);
-            for (char *p = uid; (p = strchr(p, '_'));) {
-                *p = '-';
-            }
-        }
-        free(name);
-        path += n;
-    }
-    return found;
+    return entry->fts_statp->st_uid == owner && entry->fts_level < MAX_DEPTH
+           && (entry->fts_level != 1 || strstr(entry->fts_name, "kubepods"));
 }
 
 int
@@ -69,6 +60,7 @@ pod_path_scan(const char *root, pod_path_func *see, void *aux)
 {
     char *const roots[] = { (char *) root, NULL };
     FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+    uid_t owner = 0;
     int error = 0;
     FTSENT *entry;
 
@@ -79,11 +71,11 @@ pod_path_scan(const char *root, pod_path_func *see, void *aux)
         char uid[37];
 
         if (entry->fts_info == FTS_D) {
-            /* The path of the root itself may look like that of a pod. */
-            if (pod_path_parse(entry->fts_path + strlen(root), uid)) {
-                see(entry->fts_path, uid, aux);
+            owner = entry->fts_level ? owner : entry->fts_statp->st_uid;
+            if (!may_have_pods(entry, owner)) {
                 fts_set(fts, entry, FTS_SKIP);
-            } else if (entry->fts_level >= MAX_DEPTH) {
+            } else if (pod_path_parse(entry->fts_path + strlen(root), uid)) {
+                see(entry->fts_path, uid, aux);
                 fts_set(fts, entry, FTS_SKIP);
             }
         } else if (entry->fts_level == 0

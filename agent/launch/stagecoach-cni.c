@@ -40,16 +40,20 @@ tell_agent(const struct cni_request *r)
 {
     const struct pod_identity *id = &r->identity;
     bool add = r->command != CNI_DEL;
-    char rung[32];
-    const char *words[] = {
-        add ? "agent/claim" : "agent/unclaim", "launcher", id->cojob, id->job,
-        "netns", r->netns, rung
-    };
+    struct pod_words options = { .n = 0 };
+    const char *words[6 + POD_WORDS] = { add ? "agent/claim" : "agent/unclaim",
+                                         "launcher",
+                                         id->cojob,
+                                         id->job,
+                                         "netns",
+                                         r->netns };
     int error;
 
-    snprintf(rung, sizeof rung, "rung=%d", id->rung);
+    if (add) {
+        pod_identity_words(id, &options, &words[6]);
+    }
     error = agent_call(r->rundir, agent_call_until(AGENT_CALL_MS), words,
-                       add && id->rung >= 0 ? 7 : 6, NULL);
+                       6 + options.n, NULL);
     if (error) {
         fprintf(stderr, "stagecoach-cni: %s/%s: %s/agent.ctl: the agent does "
                 "not answer (%s), going on without\n", id->cojob, id->job,
@@ -77,7 +81,7 @@ run(const char *text, size_t size)
     } else {
         if (r.warning) {
             fprintf(stderr, "stagecoach-cni: %s/%s: %s, going on without\n",
-                    r.space, r.name, r.warning);
+                    r.identity.space, r.name, r.warning);
         }
         if (r.identity.job[0] && r.netns) {
             tell_agent(&r);

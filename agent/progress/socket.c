@@ -210,9 +210,7 @@ job_of_sender(const struct registry *r, const char *mount, pid_t pid)
     }
     for (int i = 0; i < MAX_PARENTS && pid > 1
                     && process_read(pid, &process); i++) {
-        const struct claim_what what = { CLAIMS_PROCESS, pid };
-
-        best = registry_best_claim(r, &what, best);
+        best = registry_best_of_process(r, &process, best);
         pid = process.parent;
     }
     return best ? best->job : NULL;
@@ -223,6 +221,7 @@ progress_may_report(const struct registry *r, const char *mount,
                     const struct ucred *sender, const struct job *job)
 {
     const struct job *own;
+    uid_t uid;
 
     if (sender->uid == 0 && process_is_of_host(sender->pid)) {
         return true;
@@ -230,7 +229,8 @@ progress_may_report(const struct registry *r, const char *mount,
     own = job_of_sender(r, mount, sender->pid);
     return own
            && (own == job
-               || (job->has_uid && sender->uid == job->uid
+               || (job->has_uid && process_user(sender->pid, &uid)
+                   && uid == job->uid
                    && !strncmp(own->name, job->name,
                                strcspn(own->name, "/") + 1)));
 }

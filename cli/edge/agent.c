@@ -11,6 +11,7 @@
 
 #include "agent/doctor/doctor.h"
 #include "cli/command.h"
+#include "fatal-signal.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
 #include "util.h"
@@ -146,6 +147,7 @@ agent_doctor(int argc, char *argv[])
 
         o.config.ports = (const char *const *) o.ports.names;
         o.config.n_ports = o.ports.n;
+        fatal_ignore_sigpipe(); /* A daemon may close its socket. */
         d = doctor_examine(&o.config);
         (o.json ? print_json : print_text)(d);
         status = doctor_is_well(d) ? EXIT_OK : EXIT_NO;

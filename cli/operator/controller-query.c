@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/user-name.h"
 #include "cli/command.h"
 #include "controller/ovsdb/rpc-call.h"
 #include "openvswitch/dynamic-string.h"
@@ -55,6 +56,51 @@ call(const char *name, const char *request, size_t n_args,
         return errnum ? EXIT_UNREACHABLE : EXIT_NO;
     }
     return EXIT_OK;
+}
+
+struct operate_options {
+    bool as_json;
+    const char *reason;
+};
+
+int
+controller_operate(int argc, char *argv[], const struct operation *op)
+{
+    static const struct option_row rows[] = {
+        { "reason", OPTION_TEXT, OPTION_AT(struct operate_options, reason),
+          .value = "TEXT", .help = "reason for the log of decisions" },
+        FORMAT_ROW(struct operate_options, as_json),
+        { .name = NULL },
+    };
+    char *name = xasprintf("stagecoach %s", op->name);
+    char *usage = xasprintf("usage: %s %s%s[--reason TEXT] "
+                            "[--format table|json]\n",
+                            name, op->operand ? op->operand : "",
+                            op->operand ? " " : "");
+    const struct option_table table = {
+        .name = name,
+        .usage = usage,
+        .rows = rows,
+        .operand = op->operand,
+        .min_operands = op->operand != NULL,
+        .max_operands = op->operand != NULL,
+    };
+    struct operate_options o = { .reason = "" };
+    int first;
+    int status = option_table_command(&table, argc, argv, &o, &first);
+
+    if (status < 0) {
+        char *who = user_name();
+        const char *args[] = { op->operand ? argv[first] : "", who, o.reason };
+
+        status = controller_change(op->name, op->request, op->operand ? 3 : 2,
+                                   op->operand ? args : args + 1, o.as_json,
+                                   op->print);
+        free(who);
+    }
+    free(usage);
+    free(name);
+    return status;
 }
 
 /* Parses the reply for command 'name'.  Returns the exit status, after a

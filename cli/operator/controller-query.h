@@ -36,6 +36,19 @@ int controller_change(const char *name, const char *request, size_t n_args,
                       const char *const *args, bool as_json,
                       void (*print)(const struct json *));
 
+/* A command "stagecoach NAME [OPERAND] [--reason TEXT]
+ * [--format table|json]" of an operator. */
+struct operation {
+    const char *name;    /* Such as "host remove". */
+    const char *request; /* Takes the operand, the user and the
+                          * reason. */
+    const char *operand; /* Its name for messages, NULL without one. */
+    void (*print)(const struct json *);
+};
+
+/* Runs an operation like controller_change().  Returns the exit status. */
+int controller_operate(int argc, char *argv[], const struct operation *);
+
 /* Calls 'request' without arguments for command 'name' and stores the reply,
  * an object, which the caller destroys.  Returns the exit status, after a
  * message on failure. */

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
@@ -30,6 +31,7 @@
 #include "controller/ovsdb/rpc-call.h"
 #include "daemon.h"
 #include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
 #include "timeval.h"
@@ -38,6 +40,7 @@
 
 #define START_MS 10000
 #define STOP_MS 5000
+#define GUARD_MS 1000 /* Between two looks of the guard. */
 
 extern char **environ;
 
@@ -606,6 +609,65 @@ await_controller(const struct controller_options *o)
                         o->rundir));
 }
 
+/* Looks at the databases once and restarts those that hang or have given up.
+ * Returns false when none runs. */
+static bool
+guard_databases(const struct controller_options *o,
+                struct database_guard *guards[])
+{
+    bool any = false;
+
+    for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
+        char *name = xasprintf("%s-db", databases[i]->name);
+        pid_t pid = daemon_find(o->rundir, name);
+
+        any |= pid > 0;
+        if (pid && !database_guard_look(guards[i], pid)
+            && daemon_find(o->rundir, name) == pid && !kill(pid, SIGKILL)) {
+            char *error;
+
+            while (daemon_find(o->rundir, name) == pid) {
+                xnanosleep(10 * 1000 * 1000);
+            }
+            error = start_daemon(o, databases[i]->name, name);
+            fprintf(stderr, "%s: %s\n", name, error ? error : "restarted");
+            free(error);
+        }
+        free(name);
+    }
+    return any;
+}
+
+/* Starts the process that guards the databases, unless it runs. */
+static void
+start_guard(const struct controller_options *o)
+{
+    struct database_guard *guards[ARRAY_SIZE(databases)];
+    char *log = xasprintf("%s/guard.log", o->rundir);
+    int fd;
+
+    if (daemon_find(o->rundir, "guard") || fork()) {
+        free(log);
+        return;
+    }
+    setsid();
+    fd = open(log, O_CREAT | O_APPEND | O_WRONLY, 0600);
+    for (int i = 0; i <= STDERR_FILENO && fd >= 0; i++) {
+        dup2(fd, i);
+    }
+    set_pidfile(xasprintf("%s/guard.pid", o->rundir));
+    daemonize();
+    for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
+        guards[i] = database_guard_create(databases[i], o->rundir,
+                                          database_file(databases[i], o));
+    }
+    while (guard_databases(o, guards)) {
+        poll_timer_wait(GUARD_MS);
+        poll_block();
+    }
+    exit(EXIT_SUCCESS);
+}
+
 static char *
 start(struct controller_options *o)
 {
@@ -616,14 +678,17 @@ start(struct controller_options *o)
     }
     error = error ? error : start_relay(o);
     error = error ? error : start_daemon(o, "controller", "controller");
+    if (!error) {
+        start_guard(o);
+    }
     return error ? error : await_controller(o);
 }
 
 static char *
 stop(struct controller_options *o)
 {
-    static const char *const names[] = { "controller", "relay", "hosts-db",
-                                         "intent-db" };
+    static const char *const names[] = { "guard", "controller", "relay",
+                                         "hosts-db", "intent-db" };
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         char *error = daemon_stop(o->rundir, names[i]);
@@ -687,6 +752,33 @@ run_controller(int argc, char *argv[])
     return status;
 }
 
+static void
+print_raised(const struct json *json)
+{
+    const struct json *beyond = member_array(json, "beyond");
+
+    printf("the next generation is above %.0f\n",
+           member_number(json, "above"));
+    for (size_t i = 0; i < beyond->array.n; i++) {
+        printf("%s claims one that no clock explains: restart its agent or "
+               "revoke it\n",
+               json_string(beyond->array.elems[i]));
+    }
+}
+
+static int
+raise_generation(int argc, char *argv[])
+{
+    static const struct operation raise = {
+        "controller raise-generation",
+        "controller/raise-generation",
+        NULL,
+        print_raised,
+    };
+
+    return controller_operate(argc, argv, &raise);
+}
+
 int
 cmd_controller(int argc, char *argv[])
 {
@@ -708,6 +800,9 @@ cmd_controller(int argc, char *argv[])
         { "status", "[--rundir DIR] [--format table|json]",
           "Show the database clusters from the view of this machine.",
           run_controller },
+        { "raise-generation", "[--reason TEXT] [--format table|json]",
+          "Go above the generations that hosts and switches have seen.",
+          raise_generation },
         { NULL, NULL, NULL, NULL },
     };
 

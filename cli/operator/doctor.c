@@ -126,6 +126,8 @@ static const struct {
                                   "on the host: journalctl -u stagecoach-agent -u stagecoach-shim" },
     [ALARM_JOBS_REFUSED] = { FINDING_WARNING,
                              "end jobs of the user, or start them as the user of their cojob" },
+    [ALARM_TABLE_FULL] = { FINDING_WARNING,
+                           "end the processes of that user on that host that are too many" },
     [ALARM_CLAIM_REFUSED] = { FINDING_WARNING,
                               "stagecoach explain COJOB/JOB" },
     [ALARM_PROGRESS_REFUSED] = { FINDING_WARNING,

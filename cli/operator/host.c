@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach host remove: removes a host that has left the cluster. */
+/* stagecoach host remove, host revoke: a host that has left the cluster, and
+ * one that is refused. */
 
 #include <config.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/user-name.h"
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
-#include "util.h"
-
-struct host_options {
-    bool as_json;
-    const char *reason;
-};
 
 static void
 print_removed(const struct json *json)
@@ -24,34 +17,39 @@ print_removed(const struct json *json)
            member_string(json, "host"));
 }
 
+static void
+print_revoked(const struct json *json)
+{
+    printf("%.0f: %s is refused from now on; \"stagecoach undo %.0f\" accepts "
+           "it again\n",
+           member_number(json, "id"), member_string(json, "target"),
+           member_number(json, "id"));
+}
+
 static int
 remove_host(int argc, char *argv[])
 {
-    static const struct option_row rows[] = {
-        { "reason", OPTION_TEXT, OPTION_AT(struct host_options, reason),
-          .value = "TEXT", .help = "reason for the log of decisions" },
-        FORMAT_ROW(struct host_options, as_json),
-        { .name = NULL },
+    static const struct operation remove = {
+        "host remove",
+        "controller/host-remove",
+        "HOST",
+        print_removed,
     };
-    static const struct option_table table = {
-        .name = "stagecoach host remove",
-        .usage = "usage: stagecoach host remove HOST [--reason TEXT] "
-                 "[--format table|json]\n",
-        .rows = rows, .operand = "HOST", .min_operands = 1, .max_operands = 1,
+
+    return controller_operate(argc, argv, &remove);
+}
+
+static int
+revoke_host(int argc, char *argv[])
+{
+    static const struct operation revoke = {
+        "host revoke",
+        "controller/host-revoke",
+        "HOST",
+        print_revoked,
     };
-    struct host_options o = { .reason = "" };
-    int first;
-    int status = option_table_command(&table, argc, argv, &o, &first);
 
-    if (status < 0) {
-        char *who = user_name();
-        const char *args[] = { argv[first], who, o.reason };
-
-        status = controller_change("host remove", "controller/host-remove", 3,
-                                   args, o.as_json, print_removed);
-        free(who);
-    }
-    return status;
+    return controller_operate(argc, argv, &revoke);
 }
 
 int
@@ -61,6 +59,9 @@ cmd_host(int argc, char *argv[])
         { "remove", "HOST [--reason TEXT] [--format table|json]",
           "Remove a host without a running agent from all reports.",
           remove_host },
+        { "revoke", "HOST [--reason TEXT] [--format table|json]",
+          "Refuse a host or a client of REST by the name in its certificate.",
+          revoke_host },
         { NULL, NULL, NULL, NULL },
     };
 

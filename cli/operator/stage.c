@@ -16,6 +16,7 @@
 #include "openvswitch/vlog.h"
 #include "svec.h"
 #include "util.h"
+#include "wire/membership.h"
 
 #define TIMEOUT_MS 5000
 
@@ -26,7 +27,7 @@ struct rung_list {
 
 struct stage_options {
     char *intent;
-    const char *cojob;
+    const char *cojob, *space;
     int64_t rung, iterations, bytes;
     double compute;
     struct rung_list rungs;
@@ -93,6 +94,8 @@ static const struct option_row rows[] = {
       .shown = "unix:RUNDIR/intent.sock", .help = "intent database" },
     { "cojob", OPTION_TEXT, AT(cojob), .value = "C", .required = true,
       .help = "name of the search" },
+    { "namespace", OPTION_TEXT, AT(space), .value = "NS",
+      .help = "begin: only pods of this namespace belong to the search" },
     { "rung", OPTION_INTEGER, AT(rung), 0, 1000, "R", .required = true,
       .help = "rung of the stage" },
     { "iterations", OPTION_INTEGER, AT(iterations), 1, RUNG_MAX_ITERATIONS,
@@ -126,8 +129,14 @@ begin(struct intent_client *ic, const struct stage_options *o,
                                        .n = o->jobs.n,
                                        .bytes_per_iteration = o->bytes,
                                        .compute_s = o->compute };
+    char *owner =
+        o->space ? xasprintf(MEMBERSHIP_NAMESPACE "%s", o->space) : NULL;
     const struct intent_edit cojob = {
-        .kind = INTENT_COJOB_BEGIN, .cojob = o->cojob, .weight = 1,
+        .kind = INTENT_COJOB_BEGIN,
+        .cojob = o->cojob,
+        .weight = 1,
+        .owner = owner,
+        .uid = owner ? membership_namespace(o->space) : 0
     };
     char *error;
 
@@ -137,6 +146,7 @@ begin(struct intent_client *ic, const struct stage_options *o,
         error = intent_client_write(ic, &cojob, result);
         error = error ? error : intent_client_write(ic, &stage, result);
     }
+    free(owner);
     return error;
 }
 
@@ -220,7 +230,7 @@ cmd_stage(int argc, char *argv[])
         { "begin",
           "[--intent REMOTE] --cojob C --rung R --iterations N"
           "|--rungs N:KEEP,... --jobs A,B,... [--bytes-per-iteration N] "
-          "[--compute-s S] [--wait hosts]",
+          "[--compute-s S] [--namespace NS] [--wait hosts]",
           "Begin a stage: all the jobs must reach the iteration.", run_stage },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",
           "End a stage.", run_stage },

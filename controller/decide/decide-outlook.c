@@ -225,7 +225,8 @@ static size_t
 describe_rungs(const struct stage *stage, const struct candor *candor,
                size_t n_jobs, double grain, struct announced_rung *rungs)
 {
-    double owed = announcement_debt(&stage->announcement, candor);
+    double owed = announcement_debt(&stage->announcement, candor)
+                  + (stage->work > 0 ? stage->debt / stage->work : 0);
 
     rungs[0] = (struct announced_rung){
         .iterations =

@@ -12,6 +12,7 @@
 #include "controller/model/demand.h"
 #include "controller/model/inactive.h"
 #include "controller/model/iteration-traffic.h"
+#include "controller/model/owners.h"
 #include "order/problem/lateness.h"
 #include "policies/policy.h"
 #include "timeval.h"
@@ -192,6 +193,17 @@ merge_traits(struct order_traits *traits, const struct order_traits *job)
     traits->period = MAX(traits->period, job->period);
 }
 
+/* Returns what counts in addition to 'stage' by what the stage is.  It ages as
+ * slowly as if it were its own: small slices would soon be old. */
+static double
+debt_share(const struct stage *stage)
+{
+    double own = (stage->work * stage->n_jobs
+                  * (stage->iterations - stage->first_iteration));
+
+    return own > 0 ? stage->debt / own : 0;
+}
+
 /* Adds stage 's' as a whole to 'op'. */
 static void
 add_stage(const struct decide_problem *dp, const struct policy *policy,
@@ -210,6 +222,7 @@ add_stage(const struct decide_problem *dp, const struct policy *policy,
         isolated = MAX(isolated, dj->isolated);
         merge_traits(&traits, &dj->traits);
     }
+    traits.sent += (traits.sent + traits.bytes) * debt_share(dp->stages[s]);
     order_problem_set_release(op, entry, 0, isolated);
     order_problem_set_traits(op, entry, &traits);
 }
@@ -254,6 +267,25 @@ work_of_iteration(const struct decide_job *dj)
     return work;
 }
 
+/* Returns the work of the search of stage 's' from its begin to its announced
+ * end, and keeps the work of an iteration. */
+static double
+work_of_search(const struct decide_problem *dp, size_t s)
+{
+    struct stage *stage = dp->stages[s];
+    size_t n_jobs = dp->first_job[s + 1] - dp->first_job[s];
+    double iterations =
+        (double) (stage->iterations - stage->first_iteration) * stage->n_jobs;
+    double work = 0;
+
+    for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
+        work += work_of_iteration(&dp->jobs[i]) / n_jobs;
+    }
+    stage->work = n_jobs ? work : stage->work;
+    return (stage->cojob->served
+            + stage->work * (MAX(iterations, 0) + stage->announcement.later));
+}
+
 /* Returns what the search of stage 's', of 'weight', still needs, and what it
  * owes for stages that it hid.  Later iterations are assumed to be as those of
  * the average job. */
@@ -276,7 +308,41 @@ need_of(const struct decide_problem *dp, int s, double weight)
         need.work += (a->later + announcement_debt(a, &dp->candor))
                      * of_iterations / n_jobs;
     }
+    need.work += dp->stages[s]->debt;
     return need;
+}
+
+/* Sets 'work' and 'debt' of the stages. */
+static void
+find_debts(struct decide_problem *dp, const struct cluster *c, long long now)
+{
+    struct account_search *searches =
+        xcalloc(MAX(dp->n_stages, 1), sizeof *searches);
+    struct account *accounts = xcalloc(MAX(dp->n_stages, 1), sizeof *accounts);
+
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        struct owner *owner = dp->stages[s]->cojob->account;
+
+        if (owner) {
+            owner->place = s;
+        }
+    }
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        const struct owner *owner = dp->stages[s]->cojob->account;
+
+        searches[s].owner = owner ? owner->place : s;
+        searches[s].work = work_of_search(dp, s);
+        if (owner) {
+            accounts[owner->place] = owner->account;
+        }
+    }
+    account_debts(accounts, dp->n_stages, now / 1000.0, c->owner_memory_s,
+                  searches, dp->n_stages);
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        dp->stages[s]->debt = searches[s].debt;
+    }
+    free(accounts);
+    free(searches);
 }
 
 /* Weights each entry by what its stage still needs. */
@@ -286,10 +352,11 @@ weigh_iterations(struct decide_problem *dp, const struct policy *policy,
 {
     dp->needs = xcalloc(MAX(dp->n_stages, 1), sizeof *dp->needs);
     for (size_t s = 0; s < dp->n_stages; s++) {
-        const struct plain_times *plain = &dp->stages[s]->plain;
-        double late = lateness_weight(plain->spent, age_of(dp->stages[s], now),
-                                      plain->before, plain->end,
-                                      policy->objective_latest);
+        const struct stage *stage = dp->stages[s];
+        const struct plain_times *plain = &stage->plain;
+        double late = lateness_weight(
+            plain->spent, age_of(stage, now), plain->before, plain->end,
+            policy->objective_latest * (1 + debt_share(stage)));
 
         dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight * late);
     }
@@ -348,6 +415,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
     dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
     for (size_t i = 0; i < dp->n_stages; i++) {
         candor_add(&dp->candor, &dp->stages[i]->announcement);
+        dp->stages[i]->debt = 0;
         update_idle(dp->stages[i], now);
         for (size_t j = 0; j < dp->stages[i]->n_jobs; j++) {
             collect_job(dp, c, policy, i, dp->stages[i]->jobs[j], now);
@@ -369,6 +437,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
         add_job(dp, policy, &dp->jobs[i]);
     }
     if (unit == ORDER_UNIT_ITERATION) {
+        find_debts(dp, c, now);
         add_stages(dp, policy, now, whole);
         weigh_iterations(dp, policy, now);
     } else {

@@ -4,6 +4,7 @@
 
 #include "controller/decide/decide-rows.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,9 @@
 #include "policies/policy.h"
 #include "util.h"
 #include "wire/json-put.h"
+
+/* Changes of an order that are logged. */
+#define MAX_LOGGED 50
 
 static const char *const unit_names[] = {
     [ORDER_UNIT_STAGE] = "stage",
@@ -161,6 +165,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
                                 .weight = stage->cojob->weight,
                                 .urgency = urgency_of(dp, s),
                                 .work = dp->needs ? dp->needs[s].work : 0,
+                                .debt = stage->debt,
                                 .age = MAX(0, now - stage->begin_ms) / 1000.0,
                                 .completion = assigned->completions[s],
                                 .plain = plain_stage(&stage->plain),
@@ -368,6 +373,7 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_put_real(json, "slack_s", row->slack);
     json_put_real(json, "urgency", row->urgency);
     json_put_real(json, "search_work_s", stage->work);
+    json_put_real(json, "owner_debt_s", stage->debt);
     json_put_real(json, "remaining_s", row->remaining);
     put_port(json, "bottleneck", rows, row->bottleneck);
     json_put_boolean(json, "early", row->early);
@@ -416,23 +422,45 @@ reason_for(const struct decide_rows *rows, const struct stage_row *row,
                             rows->ports[row->bottleneck], row->weight));
 }
 
-/* Logs the stages that are new or have overtaken another stage.  A rank that
+/* Returns, for each rank, the smallest previous rank of the stages behind it;
+ * the caller frees. */
+static int *
+least_behind(const struct decide_rows *rows, const int *old_ranks)
+{
+    int *least = xmalloc((rows->n_stages + 1) * sizeof *least);
+
+    least[rows->n_stages] = INT_MAX;
+    for (size_t k = rows->n_stages; k-- > 0;) {
+        least[k] = least[k + 1];
+        if (old_ranks[k] >= 0) {
+            least[k] = MIN(least[k], old_ranks[k]);
+        }
+    }
+    return least;
+}
+
+/* Logs the stages that are new or have overtaken another stage, the first
+ * MAX_LOGGED of them, and returns how many have overtaken one.  A rank that
  * changed only because an earlier stage ended is not logged. */
 int
 decide_rows_log_changes(const struct decide_rows *rows, const int *old_ranks,
                         struct decision_log *log)
 {
-    int n = 0;
+    int *least = least_behind(rows, old_ranks);
+    int n = 0, n_logged = 0;
 
     for (size_t k = 0; k < rows->n_stages; k++) {
         const struct stage_row *row = &rows->stages[k];
-        int behind = overtaken(rows, old_ranks, k);
+        bool overtakes = old_ranks[k] > least[k + 1];
+        int behind;
         char *name, *other, *why;
 
-        n += behind >= 0;
-        if (!log || (old_ranks[k] >= 0 && behind < 0)) {
+        n += overtakes;
+        if (!log || (old_ranks[k] >= 0 && !overtakes)
+            || n_logged++ >= MAX_LOGGED) {
             continue;
         }
+        behind = overtakes ? overtaken(rows, old_ranks, k) : -1;
         name = row_name(row);
         why = reason_for(rows, row,
                          behind >= 0 ? &rows->stages[behind] : NULL);
@@ -445,5 +473,6 @@ decide_rows_log_changes(const struct decide_rows *rows, const int *old_ranks,
         free(why);
         free(name);
     }
+    free(least);
     return n;
 }

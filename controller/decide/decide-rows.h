@@ -44,6 +44,8 @@ struct stage_row {
     double age;                 /* Seconds since it began. */
     double work;                /* Seconds of all ports that its search still
                                  * needs; 0 unless iterations are ordered. */
+    double debt;                /* Part of 'work' for what its owner was
+                                 * served, see account.h. */
     double completion;          /* Estimated seconds until it ends. */
     double plain;               /* Seconds that it takes without an order, by
                                  * simulation; 0 if unknown. */

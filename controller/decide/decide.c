@@ -14,6 +14,7 @@
 #include "controller/decide/job-assignment.h"
 #include "controller/decide/stage-history.h"
 #include "controller/model/cluster.h"
+#include "controller/model/cooldown.h"
 #include "controller/model/demand.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -73,7 +74,8 @@ struct decide {
     uint64_t n_changes; /* Stages that overtook another one. */
     uint64_t n_decided[ORDER_N_DECIDERS]; /* Those with stages, by what
                                            * decided. */
-    long long us_max; /* Longest computation, microseconds. */
+    long long us_max;         /* Longest computation, microseconds. */
+    struct cooldown cooldown; /* After the last one. */
 };
 
 struct decide *
@@ -473,6 +475,7 @@ decide_now(struct decide *d, long long now)
     job_assignments_uninit(&assigned);
     decide_problem_uninit(&dp);
     d->us_max = MAX(d->us_max, time_usec() - began);
+    cooldown_after(&d->cooldown, now, time_usec() - began);
 }
 
 /* Returns the time until the next order without changes.  Improvement is
@@ -492,7 +495,7 @@ refresh_ms(const struct policy *policy)
 bool
 decide_run(struct decide *d, long long now)
 {
-    if (!d->policy) {
+    if (!d->policy || now < d->cooldown.until) {
         return false;
     }
     if (d->changes != d->cluster->changes) {
@@ -533,12 +536,14 @@ void
 decide_wait(const struct decide *d)
 {
     if (d->policy) {
-        poll_timer_wait_until(MIN(d->refresh, MIN(d->due, d->retag)));
-        poll_timer_wait_until(d->minor_due);
+        long long due =
+            MIN(MIN(d->refresh, d->minor_due), MIN(d->due, d->retag));
+
         if (d->changes != d->cluster->changes || d->minor != d->cluster->minor
             || d->samples != d->cluster->samples) {
-            poll_immediate_wake();
+            due = 0;
         }
+        poll_timer_wait_until(MAX(due, d->cooldown.until));
     }
 }
 

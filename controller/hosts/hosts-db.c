@@ -16,9 +16,9 @@
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
 #include "policies/policy.h"
-#include "sset.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/host-row.h"
 #include "wire/hosts-idl.h"
 #include "wire/shim-protocol.h"
 #include "wire/tls-defaults.h"
@@ -47,7 +47,6 @@ struct hosts_db {
                                  * 0 before the first. */
     int64_t generation;         /* Largest generation of any row. */
     bool dirty;                 /* Rows must be compared. */
-    struct sset removing;       /* Hosts with rows to be deleted. */
     bool observe;               /* Hosts got no job in the last rows. */
     long long next_write;       /* time_msec() of the next transaction. */
 };
@@ -65,7 +64,6 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     hdb->loop.idl = idl;
     leader_search_init(&hdb->search, idl, remote, ANSWERS_PROBE_MS);
     hdb->cluster = cluster;
-    sset_init(&hdb->removing);
     return hdb;
 }
 
@@ -75,7 +73,6 @@ hosts_db_destroy(struct hosts_db *hdb)
     if (hdb) {
         ovsdb_idl_loop_destroy(&hdb->loop);
         leader_search_uninit(&hdb->search);
-        sset_destroy(&hdb->removing);
         free(hdb);
     }
 }
@@ -100,8 +97,15 @@ load_reported(struct hosts_db *hdb, const struct hostsrec_host_reported *row)
 {
     struct host *host = cluster_get_host(hdb->cluster, row->host);
 
+    if (host->removing) {
+        return;
+    }
     host->reports = true;
-    if (!host->connected) {
+    host->later = strverscmp(row->agent, STAGECOACH_VERSION) > 0;
+    if (!host_row_fits(&row->health)) {
+        host->oversized_at = time_msec();
+    }
+    if (!host_is_barred(host) && !host->connected) {
         struct simap ports = SIMAP_INITIALIZER(&ports);
 
         host_set_applied(host, row->applied);
@@ -131,14 +135,12 @@ load_rows(struct hosts_db *hdb)
         host->reports = host->wants = false;
     }
     HOSTSREC_HOST_REPORTED_FOR_EACH (reported, hdb->loop.idl) {
-        if (!sset_contains(&hdb->removing, reported->host)) {
-            load_reported(hdb, reported);
-        }
+        load_reported(hdb, reported);
     }
     HOSTSREC_HOST_WANTED_FOR_EACH (wanted, hdb->loop.idl) {
-        if (!sset_contains(&hdb->removing, wanted->host)) {
-            struct host *host = cluster_get_host(hdb->cluster, wanted->host);
+        struct host *host = cluster_get_host(hdb->cluster, wanted->host);
 
+        if (!host->removing) {
             host->wants = true;
             host_set_wanted(host, wanted->version);
         }
@@ -174,7 +176,9 @@ void
 hosts_db_remove(struct hosts_db *hdb, struct host *host)
 {
     host->reports = host->wants = false;
-    sset_add(&hdb->removing, host->name);
+    host->generation = -1;
+    host->later_at = 0;
+    host->removing = true;
     hdb->dirty = true;
 }
 
@@ -266,15 +270,16 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
     SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
         const struct job *job = node->data;
         const struct job_refusal *refusal = job_refusal(job, host->name);
+        bool here = (refusal ? refusal->reason == MEMBERSHIP_ELSEWHERE
+                             : shash_find(&job->traffic, host->name) != NULL);
 
         if (!ctx->observe && job->live && job->cojob->uid
             && (refusal || shash_find(&job->traffic, host->name))) {
             w->owned[w->n_owned] = job->full_name;
             w->owners[w->n_owned++] = job->cojob->uid;
         }
-        if (!ctx->observe && job->live && job->level >= 0 && !refusal
-            && job->override != OVERRIDE_EXCLUDE
-            && shash_find(&job->traffic, host->name)) {
+        if (!ctx->observe && job->live && job->level >= 0 && here
+            && job->override != OVERRIDE_EXCLUDE) {
             w->names[w->n] = job->full_name;
             w->ranks[w->n] = shares ? job->level : job->rank;
             w->levels[w->n] = job->level;
@@ -551,20 +556,6 @@ delete_rows(struct hosts_db *hdb, const char *host)
     return found;
 }
 
-/* Deletes the rows of removed hosts, until the database has none. */
-static void
-run_removals(struct hosts_db *hdb)
-{
-    const char *name;
-
-    SSET_FOR_EACH_SAFE (name, &hdb->removing) {
-        if (cluster_get_host(hdb->cluster, name)->connected
-            || !delete_rows(hdb, name)) {
-            sset_delete(&hdb->removing, SSET_NODE_FROM_NAME(name));
-        }
-    }
-}
-
 /* Inserts the row of Host_Reported of 'host', unless there is one. */
 static void
 write_reported(struct hosts_db *hdb, const char *host)
@@ -634,16 +625,19 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     }
     hdb->dirty = false;
 
-    run_removals(hdb);
     shash_init(&rows);
     HOSTSREC_HOST_WANTED_FOR_EACH (row, idl) {
         shash_add(&rows, row->host, row);
     }
     write_access(hdb);
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
-        const struct host *host = node->data;
+        struct host *host = node->data;
 
-        if (host->connected && !host->reports) {
+        host->removing &= !host->connected;
+        if (host->removing || host_is_barred(host)) {
+            host->removing &= delete_rows(hdb, host->name);
+            continue;
+        } else if (host->connected && !host->reports) {
             write_reported(hdb, host->name);
         }
         row = shash_find_data(&rows, host->name);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/hosts/pair-keys.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/telemetry-report.h"
@@ -17,11 +18,13 @@
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "packets.h"
 #include "socket-util.h"
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
+#include "wire/quiet-rpc.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
 
@@ -53,6 +56,9 @@ COVERAGE_DEFINE(telemetry_stranger);
 #define SILENT_MS 4000
 #define RX_TIMEOUT_MS 10000
 
+/* A connection without a message for this time may have ended. */
+#define ALIVE_MS 1000
+
 #define LEASE_MS 1000           /* Time between two leases. */
 
 /* Most rows of the hosts database that all agents write in a second.  A RAFT
@@ -76,6 +82,7 @@ struct connection {
 struct telemetry {
     struct pstream *pstream;
     struct cluster *cluster;
+    struct pair_keys *keys;             /* Of this leader. */
     struct ovs_list connections;        /* Of struct connection. */
     size_t n_connections;
     bool open;                  /* The controller leads. */
@@ -111,22 +118,16 @@ telemetry_check_remote(const char *passive)
                      "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
 }
 
-const char *
-telemetry_certificate(const char *passive, const char *common_name)
-{
-    return strncmp(passive, "pssl:", 5) ? NULL : common_name ? common_name
-           : "";
-}
-
 char *
-telemetry_check_host(const char *certificate, const char *known,
+telemetry_check_host(const char *passive, const char *name, const char *known,
                      const char *host)
 {
+    name = name ? name : "";
     if (known && strcmp(known, host)) {
         return xasprintf("'host' was %s and is now %s", known, host);
-    } else if (certificate && strcmp(certificate, host)) {
+    } else if (!strncmp(passive, "pssl:", 5) && strcmp(name, host)) {
         return xasprintf("the certificate is of \"%s\" and not of \"%s\"",
-                         certificate, host);
+                         name, host);
     }
     return NULL;
 }
@@ -153,6 +154,7 @@ telemetry_create(const char *remote, struct cluster *cluster,
         t = NULL;
     } else {
         t->cluster = cluster;
+        t->keys = pair_keys_create();
         ovs_list_init(&t->connections);
     }
     *tp = t;
@@ -187,6 +189,7 @@ telemetry_destroy(struct telemetry *t)
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
         connection_destroy(t, conn);
     }
+    pair_keys_destroy(t->keys);
     pstream_close(t->pstream);
     free(t);
 }
@@ -255,6 +258,16 @@ accept_connections(struct telemetry *t)
     }
 }
 
+/* Notes where the agent of 'host' is: 'peer' is as in struct connection. */
+static void
+set_address(struct host *host, const char *peer)
+{
+    ovs_be32 ip;
+
+    host->certified = peer && !strncmp(peer, "ssl:", 4);
+    host->ip = host->certified && ip_parse(peer + 4, &ip) ? ntohl(ip) : 0;
+}
+
 /* Sets the host of 'conn'.  An older connection of the same host is replaced:
  * the agent has connected again before the old connection timed out. */
 static void
@@ -266,14 +279,45 @@ set_connection_host(struct telemetry *t, struct connection *conn,
 
     LIST_FOR_EACH (other, node, &t->connections) {
         if (other != conn && other->host && !strcmp(other->host, host)) {
+            if (time_msec() < other->last_rx + ALIVE_MS) {
+                host_take_turn(cluster_get_host(t->cluster, host), other->peer,
+                               conn->peer);
+            }
             free(other->host);
             other->host = NULL;
             other->replaced = true;
         }
     }
     conn->host = xstrdup(host);
+    set_address(cluster_get_host(t->cluster, host), conn->peer);
     VLOG_INFO_RL(&rl, "%s: agent connected (%s)", host,
                  jsonrpc_get_name(conn->rpc));
+}
+
+/* Returns an error unless the client of 'conn' may speak for 'host'. */
+static char *
+check_client(const struct telemetry *t, const struct connection *conn,
+             const char *host)
+{
+    return (cluster_has_revoked(t->cluster, host)
+                ? xasprintf("%s: an operator has revoked it", host)
+                : telemetry_check_host(pstream_get_name(t->pstream),
+                                       stream_get_peer_id(conn->stream),
+                                       conn->host, host));
+}
+
+/* Notes that a message that cannot be read is of a later protocol. */
+static void
+note_version(struct telemetry *t, const struct connection *conn,
+             const struct json *params)
+{
+    const char *host = telemetry_report_later(params);
+    char *error = host ? check_client(t, conn, host) : NULL;
+
+    if (host && !error) {
+        cluster_get_host(t->cluster, host)->later_at = time_msec();
+    }
+    free(error);
 }
 
 static char *
@@ -286,18 +330,17 @@ handle_report(struct telemetry *t, struct connection *conn,
 
     error = telemetry_report_from_json(params, &report);
     if (error) {
+        note_version(t, conn, params);
         return error;
     }
-    error = telemetry_check_host(
-        telemetry_certificate(pstream_get_name(t->pstream),
-                              stream_get_peer_id(conn->stream)),
-        conn->host, report->host);
+    error = check_client(t, conn, report->host);
     if (!error) {
         if (first) {
             set_connection_host(t, conn, report->host);
         }
         COVERAGE_INC(telemetry_report);
         demand_learn(t->cluster, report, first);
+        pair_keys_learn(t->keys, report, first);
     }
     telemetry_report_destroy(report);
     return error;
@@ -317,6 +360,22 @@ handle_message(struct telemetry *t, struct connection *conn,
         return handle_report(t, conn, msg->params);
     }
     return xasprintf("unexpected %s", jsonrpc_msg_type_to_string(msg->type));
+}
+
+/* Sends the agent what is new of its keys, and nothing of them to the log. */
+static void
+send_keys(struct telemetry *t, struct connection *conn)
+{
+    struct json *keys =
+        conn->host ? pair_keys_take(t->keys, conn->host) : NULL;
+
+    if (keys) {
+        struct quiet_rpc quiet = quiet_rpc_begin();
+
+        jsonrpc_send(conn->rpc,
+                     jsonrpc_create_notify("keys", json_array_create_1(keys)));
+        quiet_rpc_end(&quiet);
+    }
 }
 
 /* Returns true if an agent should have reported since its last report. */
@@ -342,6 +401,8 @@ run_connection(struct telemetry *t, struct connection *conn)
 
     if (conn->replaced) {
         return xstrdup("");
+    } else if (conn->host && cluster_has_revoked(t->cluster, conn->host)) {
+        return xstrdup("an operator has revoked the host");
     }
     jsonrpc_run(conn->rpc);
     for (int i = 0; i < MAX_BURST && !jsonrpc_recv(conn->rpc, &msg); i++) {
@@ -380,9 +441,10 @@ check_host(struct telemetry *t, const struct connection *conn)
     struct host *host = (conn->host ? cluster_get_host(t->cluster, conn->host)
                          : NULL);
 
-    if (host && host->connected && is_silent(conn)) {
+    if (host && is_silent(conn)) {
+        host->silent_at = time_msec();
+        t->cluster->changes += host->connected;
         host->connected = false;
-        t->cluster->changes++;
     }
 }
 
@@ -417,7 +479,12 @@ telemetry_run(struct telemetry *t, bool open)
 {
     struct connection *conn;
 
+    if (open && !t->open) {
+        pair_keys_destroy(t->keys);
+        t->keys = pair_keys_create();
+    }
     t->open = open;
+    pair_keys_run(t->keys);
     accept_connections(t);
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
         char *error = (open ? run_connection(t, conn)
@@ -430,6 +497,21 @@ telemetry_run(struct telemetry *t, bool open)
             check_host(t, conn);
         }
     }
+    LIST_FOR_EACH (conn, node, &t->connections) {
+        send_keys(t, conn);
+    }
+}
+
+const struct pair_keys *
+telemetry_keys(const struct telemetry *t)
+{
+    return t->keys;
+}
+
+void
+telemetry_forget(struct telemetry *t, const char *host)
+{
+    pair_keys_forget(t->keys, host);
 }
 
 void
@@ -437,6 +519,7 @@ telemetry_wait(const struct telemetry *t)
 {
     const struct connection *conn;
 
+    pair_keys_wait(t->keys);
     if (t->n_connections < MAX_CONNECTIONS) {
         pstream_wait(t->pstream);
     }
@@ -480,7 +563,7 @@ telemetry_send_leases(struct telemetry *t, int64_t generation,
         json_put_integer(lease, "version", version);
         json_put_integer(lease, "lease_ms", lease_ms);
         json_put_integer(lease, "report_ms", report_ms);
-        if (t->cluster->fabric) {
+        if (cluster_wants_pairs(t->cluster)) {
             json_put_boolean(lease, "pairs", true);
         }
         jsonrpc_send(conn->rpc, jsonrpc_create_notify(

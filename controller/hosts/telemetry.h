@@ -9,7 +9,8 @@
  * second and host are more write transactions than a RAFT cluster takes.  So
  * agents send them as JSON-RPC notifications.  On the same connection the
  * controller sends leases: an agent keeps its last order while it receives
- * leases, and falls back to fair sharing by itself when they stop.
+ * leases, and falls back to fair sharing by itself when they stop.  It also
+ * sends the keys of the host's shim (pair-keys.h).
  *
  * A connection is closed if a message does not conform to docs/interfaces.md;
  * the agent may connect again.  Without TLS, every client that reaches the
@@ -29,6 +30,7 @@
 #include <stdint.h>
 
 struct cluster;
+struct pair_keys;
 struct telemetry;
 
 char *telemetry_create(const char *remote, struct cluster *,
@@ -47,18 +49,17 @@ void telemetry_send_leases(struct telemetry *, int64_t generation,
  * the telemetry server, otherwise a message that the caller frees. */
 char *telemetry_check_remote(const char *passive);
 
-/* Returns the certificate of a client of the server at 'passive' for
- * telemetry_check_host().  'common_name' is NULL for a client whose
- * certificate has none: it speaks for no host. */
-const char *telemetry_certificate(const char *passive,
-                                  const char *common_name);
-
-/* Checks a message from 'host'.  'certificate' is the common name of the
- * client, NULL without TLS.  'known' is the host of the connection's earlier
+/* Checks a message from 'host' to the server at 'passive'.  'name' is the
+ * common name of the client's certificate, NULL without one: over TLS it then
+ * speaks for no host.  'known' is the host of the connection's earlier
  * messages, NULL before the first.  Returns NULL if the message is allowed,
  * otherwise an error message that the caller frees. */
-char *telemetry_check_host(const char *certificate, const char *known,
-                           const char *host);
+char *telemetry_check_host(const char *passive, const char *name,
+                           const char *known, const char *host);
+
+/* The keys between shims; 'host' is no host any more. */
+const struct pair_keys *telemetry_keys(const struct telemetry *);
+void telemetry_forget(struct telemetry *, const char *host);
 
 /* Returns the number of connected agents that have sent a message. */
 size_t telemetry_n_agents(const struct telemetry *);

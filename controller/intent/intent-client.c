@@ -44,6 +44,7 @@ struct write {
 
 struct intent_writer {
     struct ovsdb_idl *idl;
+    struct intent_rows rows; /* Of 'idl'. */
     struct leader_search search;
     struct ovs_list queue;      /* Of struct write, oldest first. */
     struct ovsdb_idl_txn *txn;  /* Of the first of the queue, or NULL. */
@@ -55,7 +56,7 @@ intent_writer_create(const char *remote, int probe_ms)
     struct intent_writer *iw = xzalloc(sizeof *iw);
 
     iw->idl = ovsdb_idl_create(remote, &intentrec_idl_class, false, true);
-    intent_edit_follow(iw->idl);
+    iw->rows = intent_edit_follow(iw->idl);
     leader_search_init(&iw->search, iw->idl, remote, probe_ms);
     ovs_list_init(&iw->queue);
     return iw;
@@ -144,14 +145,14 @@ static bool
 begin_txn(struct intent_writer *iw)
 {
     struct write *w = first_write(iw);
-    char *error = intent_edit_authorize(&w->edit, iw->idl);
+    char *error = intent_edit_authorize(&w->edit, &iw->rows);
 
     if (error) {
         finish_write(iw, w, INTENT_FORBIDDEN, error);
         return false;
     }
     iw->txn = ovsdb_idl_txn_create(iw->idl);
-    error = intent_edit_apply(&w->edit, iw->idl, iw->txn, &w->changed);
+    error = intent_edit_apply(&w->edit, &iw->rows, iw->txn, &w->changed);
     if (error) {
         finish_write(iw, w, INTENT_REFUSED, error);
     } else if (w->changed && w->actor) {

@@ -10,8 +10,10 @@
 
 #include "controller/intent/intent-announcement.h"
 #include "controller/model/cluster.h"
+#include "controller/model/cooldown.h"
 #include "controller/model/inactive.h"
 #include "controller/model/overrides.h"
+#include "controller/model/owners.h"
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/leader-search.h"
 #include "openvswitch/list.h"
@@ -57,6 +59,7 @@ struct intent_db {
     char *remote;
     char *address;              /* Where agents reach this controller. */
     unsigned int seqno;         /* Of the database, last loaded. */
+    struct cooldown cooldown;   /* After that. */
     struct leadership leadership;
 
     struct ovs_list events;     /* Of struct event, oldest first. */
@@ -79,6 +82,9 @@ intent_db_create(const char *remote, const char *address,
         .remote = xstrdup(remote), .address = xstrdup(address),
     };
     ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
+    for (size_t i = 0; i < INTENTREC_CONTROLLER_N_COLUMNS; i++) {
+        ovsdb_idl_omit(idb->loop.idl, &intentrec_controller_columns[i]);
+    }
     leader_search_init(&idb->search, idb->loop.idl, remote, ANSWERS_PROBE_MS);
     ovs_list_init(&idb->events);
     return idb;
@@ -197,8 +203,8 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
     struct cojob *cojob = cluster_put_cojob(c, row->name, row->weight,
                                             !strcmp(row->state, "running"));
 
-    cojob_set_owner(cojob, row->owner);
-    cojob->uid = row->n_owner_uid ? row->owner_uid[0] : 0;
+    cojob_set_owner(c, cojob, row->owner,
+                    row->n_owner_uid ? row->owner_uid[0] : 0);
     for (size_t i = 0; i < row->n_jobs; i++) {
         const struct intentrec_job *j = row->jobs[i];
         struct job *job = cojob_put_job(c, cojob, j->name,
@@ -275,6 +281,27 @@ load_overrides(struct overrides *o, const struct ovsdb_idl *idl)
     overrides_end_rows(o);
 }
 
+/* Goes on with the accounts that the last leader has stored. */
+static void
+load_owners(struct cluster *c, const struct ovsdb_idl *idl)
+{
+    const struct intentrec_owner *row;
+
+    INTENTREC_OWNER_FOR_EACH(row, idl)
+    {
+        struct owner *owner = owners_find(&c->owners, row->name);
+
+        owner->account = (struct account){
+            .total = row->total,
+            .count = row->count,
+            .first = row->first,
+            .second = row->second,
+            .at = instant_msec(&c->copied, row->at) / 1000.0,
+        };
+        owner->stored = true;
+    }
+}
+
 static void
 load_rows(struct intent_db *idb)
 {
@@ -285,6 +312,9 @@ load_rows(struct intent_db *idb)
         load_cojob(idb->cluster, row);
     }
     cluster_intent_end(idb->cluster);
+    if (!idb->leadership.active) {
+        load_owners(idb->cluster, idb->loop.idl);
+    }
     load_overrides(idb->overrides, idb->loop.idl);
     overrides_apply(idb->overrides, idb->cluster);
     log_stages(idb);
@@ -296,7 +326,7 @@ get_view(const struct intent_db *idb)
     const struct ovsdb_idl *idl = idb->loop.idl;
     const struct intentrec_leader *leader = intentrec_leader_first(idl);
 
-    return (struct leadership_view) {
+    return (struct leadership_view){
         .connected = ovsdb_idl_is_connected(idl),
         .loaded = ovsdb_idl_has_ever_connected(idl),
         .has_lock = ovsdb_idl_has_lock(idl),
@@ -304,6 +334,7 @@ get_view(const struct intent_db *idb)
         .has_txn = idb->txn != NULL,
         .generation = leader ? leader->generation : 0,
         .is_own_row = leader && !strcmp(leader->address, idb->address),
+        .now = time_wall_msec(),
     };
 }
 
@@ -349,6 +380,7 @@ leadership_run(struct leadership *l, const struct leadership_view *view)
             return LEADERSHIP_BEGIN;
         }
         l->requested = MAX(view->generation, l->newest) + 1;
+        l->requested = MAX(l->requested, view->now);
         return LEADERSHIP_REQUEST;
     }
     return LEADERSHIP_KEEP;
@@ -392,6 +424,13 @@ update_leadership(struct intent_db *idb, int64_t lease_ms)
     }
 }
 
+/* Returns true if the database has changed since it was loaded. */
+static bool
+is_stale(const struct intent_db *idb)
+{
+    return idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl);
+}
+
 void
 intent_db_run(struct intent_db *idb, int64_t lease_ms, int64_t generation)
 {
@@ -399,14 +438,19 @@ intent_db_run(struct intent_db *idb, int64_t lease_ms, int64_t generation)
     answers_run(&idb->answers, ovsdb_idl_is_connected(idb->loop.idl),
                 ovsdb_idl_get_seqno(idb->loop.idl));
     leader_search_run(&idb->search);
-    if (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)) {
+    if (is_stale(idb) && time_msec() >= idb->cooldown.until) {
         idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
         if (ovsdb_idl_has_ever_connected(idb->loop.idl)) {
+            long long now = time_msec(), began = time_usec();
+
             load_rows(idb);
+            cooldown_after(&idb->cooldown, now, time_usec() - began);
         }
     }
     idb->leadership.newest = MAX(idb->leadership.newest, generation);
     update_leadership(idb, lease_ms);
+    idb->cluster->generation =
+        (idb->leadership.active ? idb->leadership.generation : 0);
 }
 
 /* Returns true if an override differs from the database. */
@@ -487,6 +531,61 @@ write_overrides(const struct overrides *o, struct ovsdb_idl *idl,
         }
     }
     delete_old_overrides(o, idl);
+}
+
+static bool
+owners_are_pending(const struct cluster *c)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->owners) {
+        if (!((const struct owner *) node->data)->stored) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Writes the accounts that have changed, and deletes those of forgotten
+ * owners. */
+static void
+write_owners(struct intent_db *idb)
+{
+    const struct instant now = instant_now();
+    const struct intentrec_owner *row;
+    struct shash_node *node;
+    struct shash rows;
+
+    owners_forget(&idb->cluster->owners, idb->cluster->owner_memory_s);
+    shash_init(&rows);
+    INTENTREC_OWNER_FOR_EACH_SAFE(row, idb->loop.idl)
+    {
+        if (shash_find(&idb->cluster->owners, row->name)) {
+            shash_add(&rows, row->name, row);
+        } else {
+            intentrec_owner_delete(row);
+        }
+    }
+    SHASH_FOR_EACH (node, &idb->cluster->owners) {
+        struct owner *owner = node->data;
+
+        if (owner->stored) {
+            continue;
+        }
+        row = shash_find_data(&rows, node->name);
+        if (!row) {
+            row = intentrec_owner_insert(idb->txn);
+            intentrec_owner_set_name(row, node->name);
+        }
+        intentrec_owner_set_at(row, now.epoch_ms - now.msec
+                                        + owner->account.at * 1000);
+        intentrec_owner_set_total(row, owner->account.total);
+        intentrec_owner_set_count(row, owner->account.count);
+        intentrec_owner_set_first(row, owner->account.first);
+        intentrec_owner_set_second(row, owner->account.second);
+        owner->stored = true;
+    }
+    shash_destroy(&rows);
 }
 
 static void
@@ -689,7 +788,8 @@ intent_db_commit(struct intent_db *idb)
 {
     const struct leadership_view view = get_view(idb);
     bool overrides = overrides_are_pending(idb->overrides);
-    bool others = idb->n_events || idb->policy;
+    bool others =
+        (idb->n_events || idb->policy || owners_are_pending(idb->cluster));
 
     if (leadership_may_write(&idb->leadership, &view)) {
         if (time_msec() >= idb->next_gc) {
@@ -699,6 +799,7 @@ intent_db_commit(struct intent_db *idb)
         poll_timer_wait_until(idb->next_gc);
         if (overrides || (others && time_msec() >= idb->next_write)) {
             write_events(idb);
+            write_owners(idb);
             write_overrides(idb->overrides, idb->loop.idl, idb->txn);
             if (idb->policy) {
                 write_policy(idb);
@@ -709,6 +810,9 @@ intent_db_commit(struct intent_db *idb)
         }
     }
     leader_search_wait(&idb->search);
+    if (is_stale(idb)) {
+        poll_timer_wait_until(idb->cooldown.until);
+    }
     ovsdb_idl_loop_commit_and_wait(&idb->loop);
     idb->txn = NULL;
 }
@@ -731,6 +835,12 @@ int64_t
 intent_db_generation(const struct intent_db *idb)
 {
     return idb->leadership.generation;
+}
+
+void
+intent_db_raise(struct intent_db *idb, int64_t newest)
+{
+    idb->leadership.newest = MAX(idb->leadership.newest, newest);
 }
 
 const char *

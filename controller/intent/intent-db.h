@@ -13,7 +13,11 @@
  * One controller is active, the others are standby.  An OVSDB lock selects it,
  * but a lock does not stop a controller that has not noticed that it lost the
  * lock.  So the transaction that takes the leadership also increments
- * Leader.generation, and agents ignore orders of older generations.
+ * Leader.generation, and agents ignore orders of older generations.  A new
+ * generation is at least the milliseconds since 1970: if both databases are
+ * lost, it is above those that agents and switches remember, unless the clock
+ * went back.  Then an operator raises it; the word of a host alone does not,
+ * because one that claims the largest number would end all orders for good.
  *
  * The hosts database may have a newer generation than the intent database: the
  * intent database may have been restored from an older copy, or another
@@ -80,6 +84,9 @@ bool intent_db_answers(const struct intent_db *);
 bool intent_db_is_active(const struct intent_db *);
 int64_t intent_db_generation(const struct intent_db *);
 
+/* Has this controller, which leads, take a generation above 'newest'. */
+void intent_db_raise(struct intent_db *, int64_t newest);
+
 /* "active", "standby" (another controller leads), "starting" or
  * "disconnected". */
 const char *intent_db_state(const struct intent_db *);
@@ -115,6 +122,7 @@ struct leadership_view {
     bool has_txn;               /* A transaction may be made now. */
     int64_t generation;         /* Of the Leader row, 0 without a row. */
     bool is_own_row;            /* The row has this controller's address. */
+    int64_t now;                /* Milliseconds since 1970. */
 };
 
 enum leadership_action {

@@ -19,13 +19,12 @@
 /* Context that intent_edit_apply() passes to the handler of one edit. */
 struct edit_ctx {
     const struct intent_edit *edit;
-    const struct ovsdb_idl *idl;
     struct ovsdb_idl_txn *txn;
     const struct intentrec_cojob *cojob;        /* NULL if unknown. */
     bool *changed;              /* Set if the edit changes the database. */
 };
 
-void
+struct intent_rows
 intent_edit_follow(struct ovsdb_idl *idl)
 {
     static const struct ovsdb_idl_table_class *const tables[] = {
@@ -39,6 +38,8 @@ intent_edit_follow(struct ovsdb_idl *idl)
             ovsdb_idl_add_column(idl, &tables[i]->columns[k]);
         }
     }
+    return (struct intent_rows){ idl, ovsdb_idl_index_create1(
+                                          idl, &intentrec_cojob_col_name) };
 }
 
 struct intent_edit
@@ -93,16 +94,16 @@ intent_edit_uninit(struct intent_edit *edit)
 }
 
 static const struct intentrec_cojob *
-find_cojob(const struct ovsdb_idl *idl, const char *name)
+find_cojob(const struct intent_rows *rows, const char *name)
 {
+    struct intentrec_cojob *like =
+        intentrec_cojob_index_init_row(rows->cojobs);
     const struct intentrec_cojob *cojob;
 
-    INTENTREC_COJOB_FOR_EACH (cojob, idl) {
-        if (!strcmp(cojob->name, name)) {
-            return cojob;
-        }
-    }
-    return NULL;
+    intentrec_cojob_index_set_name(like, name);
+    cojob = intentrec_cojob_index_find(rows->cojobs, like);
+    intentrec_cojob_index_destroy_row(like);
+    return cojob;
 }
 
 static bool
@@ -438,9 +439,9 @@ check_total(const struct intent_edit *edit, const struct ovsdb_idl *idl)
  * cojob have no number; who has one must be the user of the cojob. */
 char *
 intent_edit_authorize(const struct intent_edit *edit,
-                      const struct ovsdb_idl *idl)
+                      const struct intent_rows *rows)
 {
-    const struct intentrec_cojob *cojob = find_cojob(idl, edit->cojob);
+    const struct intentrec_cojob *cojob = find_cojob(rows, edit->cojob);
     int64_t uid = edit->owner ? edit->uid : getuid();
 
     if (cojob && is_running(cojob)
@@ -456,7 +457,7 @@ intent_edit_authorize(const struct intent_edit *edit,
                                 cojob->name, cojob->owner));
     }
     return (edit->as_user && edit->kind == INTENT_COJOB_BEGIN
-                ? check_total(edit, idl)
+                ? check_total(edit, rows->idl)
                 : NULL);
 }
 
@@ -473,17 +474,20 @@ static const struct kind {
     [INTENT_STAGE_END] = { "ends", false, end_stage },
 };
 
-/* Adds 'edit' to 'txn', a transaction of 'idl'.  Sets '*changed' to whether it
- * changes the database.  Must be called again, with another transaction, if
- * the database has changed meanwhile. */
+/* Adds 'edit' to 'txn', a transaction of the rows' database.  Sets '*changed'
+ * to whether it changes the database.  Must be called again, with another
+ * transaction, if the database has changed meanwhile. */
 char *
-intent_edit_apply(const struct intent_edit *edit, struct ovsdb_idl *idl,
-                  struct ovsdb_idl_txn *txn, bool *changed)
+intent_edit_apply(const struct intent_edit *edit,
+                  const struct intent_rows *rows, struct ovsdb_idl_txn *txn,
+                  bool *changed)
 {
     const struct kind *kind = &kinds[edit->kind];
     const struct edit_ctx ctx = {
-        .edit = edit, .idl = idl, .txn = txn, .changed = changed,
-        .cojob = find_cojob(idl, edit->cojob),
+        .edit = edit,
+        .txn = txn,
+        .changed = changed,
+        .cojob = find_cojob(rows, edit->cojob),
     };
     char *text, *error;
 

@@ -9,10 +9,10 @@
  *        .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
  *    };
  *
- *    intent_edit_follow(idl);          // Once.
+ *    rows = intent_edit_follow(idl);   // Once.
  *    error = intent_edit_check(&edit);
- *    error = intent_edit_authorize(&edit, idl);
- *    error = intent_edit_apply(&edit, idl, txn, &changed);
+ *    error = intent_edit_authorize(&edit, &rows);
+ *    error = intent_edit_apply(&edit, &rows, txn, &changed);
  *
  * intent-client.h does all of this.
  *
@@ -25,10 +25,16 @@
 #include "wire/announce.h"
 
 struct ovsdb_idl;
+struct ovsdb_idl_index;
 struct ovsdb_idl_txn;
 
+struct intent_rows {
+    struct ovsdb_idl *idl;
+    struct ovsdb_idl_index *cojobs; /* By name. */
+};
+
 /* Makes 'idl' monitor the tables and columns that edits read. */
-void intent_edit_follow(struct ovsdb_idl *);
+struct intent_rows intent_edit_follow(struct ovsdb_idl *);
 
 /* A copy that owns its strings, and its end. */
 struct intent_edit intent_edit_clone(const struct intent_edit *);
@@ -44,8 +50,8 @@ bool intent_is_owner(const char *user, int64_t uid, const char *owner,
  * itself, if its owner may not make it, and if it does not fit the rows. */
 char *intent_edit_check(const struct intent_edit *);
 char *intent_edit_authorize(const struct intent_edit *,
-                            const struct ovsdb_idl *);
-char *intent_edit_apply(const struct intent_edit *, struct ovsdb_idl *,
+                            const struct intent_rows *);
+char *intent_edit_apply(const struct intent_edit *, const struct intent_rows *,
                         struct ovsdb_idl_txn *, bool *changed);
 
 /* "stage asha/1 ends"; the caller frees. */

@@ -4,15 +4,22 @@
 
 #include "controller/model/cluster.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/stage-name.h"
 #include "controller/model/fabric.h"
+#include "controller/model/owners.h"
 #include "controller/model/unannounced.h"
 #include "hash.h"
 #include "timeval.h"
 #include "util.h"
+
+/* Turns of two machines of one name are not further apart than this; so many
+ * from one address are of two. */
+#define TWIN_MS 10000
+#define TWIN_TURNS 3
 
 const char *const stage_idle_names[N_STAGE_IDLES] = {
     [STAGE_BUSY] = "",
@@ -28,6 +35,7 @@ cluster_create(void)
     shash_init(&c->hosts);
     shash_init(&c->cojobs);
     shash_init(&c->jobs);
+    shash_init(&c->owners);
     c->unannounced = unannounced_create();
     ovs_list_init(&c->ended);
     return c;
@@ -98,6 +106,29 @@ job_destroy(struct cluster *c, struct job *job)
     free(job);
 }
 
+/* Adds what 'cojob' was served so far to the account of its owner. */
+static void
+close_account(const struct cluster *c, struct cojob *cojob)
+{
+    owners_add(cojob->account, cojob->served, c->owner_memory_s);
+    cojob->served = 0;
+}
+
+static void
+set_account(const struct cluster *c, struct cojob *cojob, struct owner *owner)
+{
+    if (cojob->account != owner) {
+        close_account(c, cojob);
+        if (cojob->account) {
+            cojob->account->n_cojobs--;
+        }
+        cojob->account = owner;
+        if (owner) {
+            owner->n_cojobs++;
+        }
+    }
+}
+
 static void
 cojob_destroy(struct cluster *c, struct cojob *cojob)
 {
@@ -108,6 +139,7 @@ cojob_destroy(struct cluster *c, struct cojob *cojob)
         job_destroy(c, node->data);
     }
     shash_destroy(&cojob->jobs);
+    set_account(c, cojob, NULL);
     free(cojob->name);
     free(cojob->owner);
     free(cojob);
@@ -126,6 +158,7 @@ cluster_destroy(struct cluster *c)
     }
     shash_destroy(&c->cojobs);
     shash_destroy(&c->jobs);
+    shash_destroy_free_data(&c->owners);
     destroy_stages(&c->ended);
     unannounced_destroy(c->unannounced);
     SHASH_FOR_EACH (node, &c->hosts) {
@@ -133,6 +166,7 @@ cluster_destroy(struct cluster *c)
 
         simap_destroy(&host->ports);
         free(host->state);
+        free(host->twins);
         free(host->name);
         free(host);
     }
@@ -177,18 +211,94 @@ cluster_get_host(struct cluster *c, const char *name)
         host->index = c->n_hosts++;
         host->leaf = find_leaf(c, name);
         host->state = xstrdup("");
+        host->generation = -1;
         simap_init(&host->ports);
         shash_add(&c->hosts, name, host);
     }
     return host;
 }
 
-/* Returns true if reports list 'host': it is connected, has a row in the hosts
- * database, or has a process of a live job. */
-static bool
-host_is_known(const struct host *host)
+/* Returns the name of the host with the address 'ip', by the topology or by
+ * the connection of its agent, or NULL. */
+const char *
+cluster_find_address(const struct cluster *c, uint32_t ip)
 {
-    return host->connected || host->reports || host->wants || host->named;
+    const char *name =
+        c->fabric && ip ? fabric_find_address(c->fabric, ip) : NULL;
+    const struct shash_node *node;
+
+    if (!name && ip) {
+        SHASH_FOR_EACH (node, &c->hosts) {
+            const struct host *host = node->data;
+
+            if (host->ip == ip) {
+                return host->name;
+            }
+        }
+    }
+    return name;
+}
+
+bool
+cluster_wants_pairs(const struct cluster *c)
+{
+    return c->fabric || time_msec() < c->pairs_until;
+}
+
+/* Returns true if the agent of 'host' has seen a newer generation than this
+ * leader's, so that it follows no order of it. */
+bool
+host_refuses(const struct cluster *c, const struct host *host)
+{
+    return c->generation && host->generation > c->generation;
+}
+
+/* Notes that a connection from address 'now' reports as 'host' while one from
+ * 'before' still did; they are null for local ones.  An agent that connects
+ * again does that at most twice in a row and from one address. */
+void
+host_take_turn(struct host *host, const char *before, const char *now)
+{
+    bool again = time_msec() < host->twins_at + TWIN_MS;
+
+    before = before ? before : "a local process";
+    now = now ? now : "a local process";
+    host->twins_at = time_msec();
+    host->n_turns = again ? host->n_turns + 1 : 1;
+    if (strcmp(before, now) || host->n_turns >= TWIN_TURNS) {
+        free(host->twins);
+        host->twins =
+            (strcmp(before, now) > 0 ? xasprintf("%s, %s", now, before)
+                                     : xasprintf("%s, %s", before, now));
+    }
+}
+
+/* Returns true if 'host' must have no rows in the hosts database. */
+bool
+host_is_barred(const struct host *host)
+{
+    return (host->revoked
+            || (host->oversized_at
+                && time_msec() < host->oversized_at + CLUSTER_OVERSIZED_MS));
+}
+
+/* Returns true if an operator has revoked the certificate of 'name'. */
+bool
+cluster_has_revoked(const struct cluster *c, const char *name)
+{
+    const struct host *host = shash_find_data(&c->hosts, name);
+
+    return host && host->revoked;
+}
+
+/* Returns true if reports list 'host': it is connected, has a row in the hosts
+ * database, has a process of a live job, is revoked, or its connections end
+ * because it refuses the leader or is of a later version. */
+static bool
+host_is_known(const struct cluster *c, const struct host *host)
+{
+    return (host->connected || host->reports || host->wants || host->named
+            || host->revoked || host->later_at || host_refuses(c, host));
 }
 
 /* Returns the hosts that reports list, sorted by name, in an array of '*np'
@@ -202,7 +312,7 @@ cluster_known_hosts(const struct cluster *c, size_t *np)
     size_t n = 0;
 
     for (size_t i = 0; i < shash_count(&c->hosts); i++) {
-        if (host_is_known(nodes[i]->data)) {
+        if (host_is_known(c, nodes[i]->data)) {
             hosts[n++] = nodes[i]->data;
         }
     }
@@ -218,7 +328,7 @@ cluster_check_remove(const struct cluster *c, const char *name)
 {
     const struct host *host = shash_find_data(&c->hosts, name);
 
-    if (!host || !host_is_known(host)) {
+    if (!host || !host_is_known(c, host)) {
         return xasprintf("%.64s: no such host, one that \"hosts\" lists is "
                          "allowed", name);
     } else if (host->connected) {
@@ -320,15 +430,19 @@ job_refuse(struct job *job, const struct host *host, enum membership reason,
            const struct membership_claim *claim)
 {
     struct job_refusal *r = shash_find_data(&job->refused, host->name);
+    long long now = time_msec(), since = now;
 
     if (!r) {
         r = xzalloc(sizeof *r);
         shash_add(&job->refused, host->name, r);
+    } else if (r->reason == reason && now < r->at + CLUSTER_REFUSAL_MS) {
+        since = r->since;
     }
-    *r = (struct job_refusal) {
-        .reason = reason, .has_uid = claim->has_uid, .uid = claim->uid,
-        .at = time_msec(),
-    };
+    *r = (struct job_refusal){ .reason = reason,
+                               .has_uid = claim->has_uid,
+                               .uid = claim->uid,
+                               .at = now,
+                               .since = since };
 }
 
 /* Notes that the processes of 'host' that claim 'job' are admitted. */
@@ -347,18 +461,37 @@ job_refusal(const struct job *job, const char *host)
     return r && time_msec() < r->at + CLUSTER_REFUSAL_MS ? r : NULL;
 }
 
+/* Returns "user 1000", or 'space' if 'uid' is of a namespace of pods. */
+static char *
+user_to_string(uint64_t uid, const char *space)
+{
+    return (uid > MEMBERSHIP_MAX_UID ? xstrdup(space)
+                                     : xasprintf("user %" PRIu64, uid));
+}
+
 /* Returns why processes are not admitted; the caller frees. */
 char *
 job_refusal_to_string(const struct job *job, const struct job_refusal *r)
 {
-    return (r->reason == MEMBERSHIP_UNREGISTERED
-            ? xstrdup("known by their environment only, which the policy does "
-                      "not trust")
-            : r->has_uid
-            ? xasprintf("of user %u, and the owner of %s is user %u", r->uid,
-                        job->cojob->name, job->cojob->uid)
-            : xasprintf("of an unknown user, and the owner of %s is user %u",
-                        job->cojob->name, job->cojob->uid));
+    const struct cojob *cojob = job->cojob;
+    char *theirs, *owner, *text;
+
+    if (r->reason == MEMBERSHIP_UNREGISTERED) {
+        return xstrdup("known by their environment only, which the policy "
+                       "does not trust");
+    } else if (r->reason == MEMBERSHIP_ELSEWHERE) {
+        return xstrdup("not announced there, and no other host of the job "
+                       "sends to them");
+    }
+    theirs = (r->has_uid ? user_to_string(r->uid, "another namespace")
+                         : xstrdup("an unknown user"));
+    owner =
+        user_to_string(cojob->uid, cojob->owner ? cojob->owner : "another");
+    text = xasprintf("of %s, and the owner of %s is %s", theirs, cojob->name,
+                     owner);
+    free(theirs);
+    free(owner);
+    return text;
 }
 
 /* Stages. */
@@ -532,12 +665,15 @@ cluster_put_cojob(struct cluster *c, const char *name, double weight,
     return cojob;
 }
 
-/* 'owner' is null or empty if it is unknown. */
+/* 'owner' is null or empty if it is unknown, 'uid' is then 0. */
 void
-cojob_set_owner(struct cojob *cojob, const char *owner)
+cojob_set_owner(struct cluster *c, struct cojob *cojob, const char *owner,
+                uint64_t uid)
 {
     free(cojob->owner);
     cojob->owner = owner && *owner ? xstrdup(owner) : NULL;
+    cojob->uid = uid;
+    set_account(c, cojob, owners_get(&c->owners, owner, uid));
 }
 
 /* Returns the time_msec() at which a row that is new in this copy of the
@@ -561,6 +697,8 @@ restart_job(const struct cluster *c, struct job *job)
         t->mark_iteration = t->estimated = -1;
         t->estimated_before = 0;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
+        t->standing = HOST_UNKNOWN;
+        t->moved = 0;
         shash_clear_free_data(&t->sent_to);
     }
     job->rest = PROGRESS_SOURCE_NONE;
@@ -721,9 +859,11 @@ static void
 move_to_ended(struct cluster *c, struct stage *stage)
 {
     for (size_t i = 0; i < stage->n_jobs; i++) {
-        stage->done =
-            MAX(stage->done, MIN(stage->jobs[i]->iteration, stage->iterations)
-                                 - stage->first_iteration);
+        int64_t done = MIN(stage->jobs[i]->iteration, stage->iterations)
+                       - stage->first_iteration;
+
+        stage->done = MAX(stage->done, done);
+        stage->cojob->served += stage->work * MAX(done, 0);
     }
     ovs_list_remove(&stage->node);
     if (stage->plain.id) {
@@ -775,7 +915,7 @@ digest_stage(const struct stage *stage)
     digest = hash_double(stage->cojob->weight, digest);
     digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
                          digest);
-    digest = hash_add(digest, stage->cojob->uid);
+    digest = hash_add64(digest, stage->cojob->uid);
     for (size_t i = 0; i < stage->n_jobs; i++) {
         const struct job *job = stage->jobs[i];
 
@@ -840,6 +980,9 @@ cluster_intent_end(struct cluster *c)
             } else {
                 job->placed = true;
             }
+        }
+        if (!cojob->running) {
+            close_account(c, cojob);
         }
         if (!cojob->seen) {
             shash_delete(&c->cojobs, node);

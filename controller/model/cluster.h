@@ -16,7 +16,7 @@
  *
  *    cluster_intent_begin(c);
  *    cojob = cluster_put_cojob(c, "asha", 1.0, true);
- *    cojob_set_owner(cojob, "ann");
+ *    cojob_set_owner(c, cojob, "ann", 1000);
  *    job = cojob_put_job(c, cojob, "t0", true, began, model_bytes);
  *    job_put_worker(c, job, "h0", ROLE_WORKER);
  *    stage = cojob_put_stage(c, cojob, 0, began, ended, iterations);
@@ -37,6 +37,7 @@
 #include "controller/model/overrides.h"
 #include "controller/model/progress-bound.h"
 #include "controller/model/shim-counters.h"
+#include "controller/model/telemetry-report.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
@@ -46,6 +47,7 @@
 #include "wire/membership.h"
 
 struct fabric;
+struct owner;
 struct unannounced;
 
 /* Directions of a host's uplink: ports "HOST:tx" and "HOST:rx". */
@@ -60,6 +62,9 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
  * this time.  An agent applies an order at once and reports it within 200 ms,
  * so that a host that lags has a problem. */
 #define CLUSTER_LAG_MS 3000
+
+/* A host with a row that was too large has none for this time. */
+#define CLUSTER_OVERSIZED_MS 60000
 
 /* Number of ended stages that are kept. */
 #define CLUSTER_MAX_ENDED 10000
@@ -81,15 +86,38 @@ struct host {
 
     /* From the intent. */
     bool named;                 /* A live job has a process on it. */
+    bool removing;              /* Its rows are to be deleted, unless its
+                                 * agent connects.  Written by hosts-db.h. */
+    long long oversized_at;     /* time_msec() when its row of Host_Reported
+                                 * was last too large and dropped, 0 if it
+                                 * never was. */
+    bool revoked;               /* By an operator: its connections, rows and
+                                 * keys end, and it gets no others.  Written
+                                 * by overrides_apply(). */
+
+    bool later;          /* Its agent is of a later version. */
+    long long later_at;  /* time_msec() of a message of a later
+                          * protocol, 0 without. */
+    long long silent_at; /* time_msec() at which its connection lived
+                          * and was silent, 0 if it reports. */
+    char *twins;         /* Addresses that last reported as this host
+                          * in turns, or NULL. */
+    long long twins_at;  /* time_msec() of the last turn. */
+    int n_turns;         /* Turns in a row, TWIN_MS apart at most. */
 
     /* From telemetry; 'state' and 'ports' from Host_Reported until the agent
      * connects. */
     bool connected;             /* Its agent is connected. */
+    bool certified;             /* With a certificate of its own. */
+    uint32_t ip;                /* IPv4 address of its agent, host byte order;
+                                 * 0 if unknown. */
     long long reported_at;      /* time_msec() of the last telemetry, 0 before
                                  * the first. */
     int64_t clock_ms;           /* Its clock minus the controller's at that
                                  * time, less the delay of the message; 0 if
                                  * unknown. */
+    int64_t generation;         /* Newest that its agent has seen, -1 if it
+                                 * has seen none. */
     char *state;                /* "ordered", "fair" or "". */
     bool bypass;                /* The kernel forwards instead of the shim. */
     struct simap ports;         /* Port name -> kbit/s. */
@@ -102,6 +130,9 @@ struct host {
                                  * agent started. */
     long long refused_at;       /* time_msec() when 'jobs_refused' last grew, 0
                                  * if it never did. */
+    struct telemetry_user users[TELEMETRY_MAX_USERS]; /* With more than their
+                                                       * shares. */
+    size_t n_users;
     int64_t queued_bytes;       /* Bytes queued in its shim, -1 if unknown. */
     struct shim_counters shim;  /* Counters of its shim, for metrics. */
     uint64_t moved[N_DIRS];     /* Bytes of jobs since the controller
@@ -117,13 +148,27 @@ struct host {
 struct progress_source {
     int64_t iteration;          /* Last iteration reported, -1 if none. */
     int64_t sampled;            /* Iteration of the last metric, -1 if none. */
+    double others;              /* Bytes that other hosts had moved at its last
+                                 * report. */
+    double base;                /* The same when the job had done... */
+    int64_t base_iteration;     /* ...this iteration. */
 };
 
-#define PROGRESS_SOURCE_NONE ((struct progress_source) { -1, -1 })
+#define PROGRESS_SOURCE_NONE ((struct progress_source){ -1, -1, 0, 0, -1 })
+
+/* Why what a host reports of a job counts, see host-word.h. */
+enum host_standing {
+    HOST_UNKNOWN, /* It does not, or its intent has it so. */
+    HOST_FIRST,   /* The first one of a job without places. */
+    HOST_NAMED,   /* The others send to it. */
+};
 
 /* Traffic of one job on one host. */
 struct job_traffic {
     struct host *host;
+    enum host_standing standing;
+    double moved;               /* Bytes sent and received since the job
+                                 * began. */
     bool known;                 /* 'bytes' is a base for differences. */
     long long at;               /* time_msec() of the last telemetry, 0 before
                                  * the first. */
@@ -150,6 +195,7 @@ struct job_traffic {
     struct shash sent_to;       /* Name of another host -> uint64_t: bytes that
                                  * connections have sent to it, as the host's
                                  * agent measured; empty if it does not. */
+    double sent;                /* Those to all addresses. */
 
     int workers[N_ROLES];       /* Processes on the host, by the intent. */
 };
@@ -158,8 +204,9 @@ struct job_traffic {
 struct job_refusal {
     enum membership reason;     /* Not MEMBERSHIP_ADMITTED. */
     bool has_uid;               /* 'uid' is valid. */
-    uint32_t uid;               /* User of the processes. */
+    uint64_t uid;               /* User of the processes. */
     long long at;               /* time_msec() of the last telemetry. */
+    long long since;            /* And of the first one for this reason. */
 };
 
 /* A host that has not repeated a refused claim within this time has none. */
@@ -187,6 +234,8 @@ struct job {
     uint64_t reports_refused;   /* Progress reports of other processes that
                                  * hosts have refused, since it began. */
     int64_t reports_refused_at; /* time_msec() of the last one, 0 without. */
+    const struct host *refused_host; /* Whose report the bound has refused
+                                      * last, NULL: of a REST client. */
     double sent;                /* Bytes sent by all hosts in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct shash refused;       /* Host name -> struct job_refusal. */
@@ -274,6 +323,11 @@ struct stage {
                                  * intent_gc() then ends the stage. */
     struct job **jobs;          /* Empty once in cluster's 'ended'. */
     size_t n_jobs, allocated_jobs;
+    double work;                /* Seconds of all ports in an iteration of its
+                                 * average job, 0 if unknown.  Written by
+                                 * decide.h. */
+    double debt;                /* Seconds that count for what its owner was
+                                 * served, see account.h.  Likewise. */
     struct shash moved;         /* Host name -> struct stage_bytes. */
     struct shash parts;         /* Name of a job -> struct stage_part. */
 };
@@ -300,8 +354,11 @@ struct cojob {
     char *name;
     char *owner;                /* User or REST client that began it, by the
                                  * intent; NULL if unknown. */
-    uint32_t uid;               /* User whose processes its jobs have, by the
+    uint64_t uid;               /* User whose processes its jobs have, by the
                                  * intent; 0: of any user. */
+    struct owner *account;      /* Of that user, NULL if unknown. */
+    double served;              /* Work of its ended stages, seconds of all
+                                 * ports. */
     bool seen;                  /* Added since cluster_intent_begin(). */
     bool running;
     double weight;
@@ -321,11 +378,16 @@ struct cojob {
 };
 
 struct cluster {
+    double owner_memory_s;      /* The policy's. */
+    struct shash owners;        /* Of struct owner, see owners.h. */
+    int64_t generation;         /* Of this controller, 0 unless it leads. */
     bool trusts_environment;    /* The policy's trust is "environment". */
     struct shash hosts;         /* Name -> struct host. */
     struct shash cojobs;        /* Name -> struct cojob. */
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
     struct unannounced *unannounced;
+    long long pairs_until;      /* time_msec() until which agents are to tell
+                                 * where jobs send to. */
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
@@ -353,7 +415,8 @@ void cluster_set_fabric(struct cluster *, struct fabric *);
 void cluster_intent_begin(struct cluster *);
 struct cojob *cluster_put_cojob(struct cluster *, const char *name,
                                 double weight, bool running);
-void cojob_set_owner(struct cojob *, const char *owner);
+void cojob_set_owner(struct cluster *, struct cojob *, const char *owner,
+                     uint64_t uid);
 struct job *cojob_put_job(struct cluster *, struct cojob *, const char *name,
                           bool running, int64_t began, int64_t model_bytes);
 void job_put_worker(struct cluster *, struct job *, const char *host,
@@ -366,6 +429,8 @@ void cluster_intent_end(struct cluster *);
 
 /* Hosts and traffic. */
 struct host *cluster_get_host(struct cluster *, const char *name);
+const char *cluster_find_address(const struct cluster *, uint32_t ip);
+bool cluster_wants_pairs(const struct cluster *);
 const struct host **cluster_known_hosts(const struct cluster *, size_t *np);
 char *cluster_check_remove(const struct cluster *, const char *name);
 void host_set_ports(struct cluster *, struct host *, const struct simap *);
@@ -374,6 +439,10 @@ void host_set_wanted(struct host *, int64_t version);
 void host_set_applied(struct host *, int64_t version);
 long long host_lag_ms(const struct host *);
 bool host_is_lagging(const struct host *);
+bool host_refuses(const struct cluster *, const struct host *);
+void host_take_turn(struct host *, const char *before, const char *now);
+bool host_is_barred(const struct host *);
+bool cluster_has_revoked(const struct cluster *, const char *name);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
 void job_refuse(struct job *, const struct host *, enum membership,
                 const struct membership_claim *);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "controller/model/host-word.h"
 #include "controller/model/telemetry-report.h"
 #include "controller/model/unannounced.h"
 #include "openvswitch/vlog.h"
@@ -28,6 +29,10 @@ VLOG_DEFINE_THIS_MODULE(demand);
 /* A job starts until it has moved this share of the bytes of an iteration.
  * First parameters are half of them; the rest is for headers. */
 #define START_SHARE 0.6
+
+/* Time for which agents tell where jobs send to, when that may show that a
+ * host is one of a job's. */
+#define PAIRS_MS 10000
 
 /* Bytes that are reported within this time after the end of a stage belong to
  * the stage. */
@@ -242,6 +247,7 @@ count_bytes(struct job *job, struct job_traffic *t,
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
         add_to_stage(job, t, &delta, time_msec());
         job->moved += delta.bytes[DIR_TX] + delta.bytes[DIR_RX];
+        t->moved += delta.bytes[DIR_TX] + delta.bytes[DIR_RX];
         t->host->moved[DIR_TX] += delta.bytes[DIR_TX];
         t->host->moved[DIR_RX] += delta.bytes[DIR_RX];
     } else {
@@ -317,8 +323,16 @@ update_estimated(struct job_traffic *t, const struct telemetry_job *tj,
     return changed;
 }
 
-/* Returns the bytes that all hosts send and receive in one iteration of 'job',
- * by measurement or formula, 0 if both are unknown. */
+/* Returns the bytes that the host of 't' sends and receives in one iteration
+ * of 'job', by measurement or formula, 0 if both are unknown. */
+static double
+known_of_host(const struct job *job, const struct job_traffic *t)
+{
+    return (t->measured ? t->per_iteration[DIR_TX] + t->per_iteration[DIR_RX]
+                        : N_DIRS * expected_bytes(job, t));
+}
+
+/* The same of all hosts. */
 static double
 known_per_iteration(const struct job *job)
 {
@@ -326,30 +340,66 @@ known_per_iteration(const struct job *job)
     double bytes = 0;
 
     SHASH_FOR_EACH (node, &job->traffic) {
-        const struct job_traffic *t = node->data;
-
-        bytes +=
-            (t->measured ? t->per_iteration[DIR_TX] + t->per_iteration[DIR_RX]
-                         : N_DIRS * expected_bytes(job, t));
+        bytes += known_of_host(job, node->data);
     }
     return bytes;
 }
 
+/* Returns what is known of the hosts of 'job' other than that of 'source',
+ * which is stored in '*hostp', NULL for a REST client.  A host without an
+ * agent now has moved bytes, but they do not count any more. */
+static struct progress_bound_facts
+know_others(const struct job *job, struct progress_source *source,
+            const struct host **hostp)
+{
+    struct progress_bound_facts facts = {
+        .target = job->stage ? job->stage->iterations : -1
+    };
+    const struct shash_node *node;
+    double others = 0;
+
+    *hostp = NULL;
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (&t->progress == source) {
+            *hostp = t->host;
+            continue;
+        }
+        others += t->moved;
+        if (t->host->connected) {
+            facts.seen = facts.seen || t->moved > 0;
+            facts.per_iteration += known_of_host(job, t);
+        }
+    }
+    if (source->base_iteration != job->bound.iteration) {
+        source->base_iteration = job->bound.iteration;
+        source->base = source->others > 0 ? source->others : others;
+    }
+    source->others = others;
+    facts.bytes = facts.seen ? others - source->base : 0;
+    return facts;
+}
+
 static bool
-may_have_done(struct job *job, int64_t iteration, int64_t now)
+may_have_done(struct job *job, struct progress_source *source,
+              int64_t iteration, int64_t now)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-    const struct progress_bound_facts facts = {
-        .target = job->stage ? job->stage->iterations : -1,
-        .bytes = job->moved, .per_iteration = known_per_iteration(job),
-    };
+    const struct host *host;
+    const struct progress_bound_facts facts = know_others(job, source, &host);
 
     if (progress_bound_admits(&job->bound, iteration, &facts, now)) {
         return true;
     }
-    VLOG_WARN_RL(&rl, "%s: progress refused: iteration %"PRId64" after "
-                 "%"PRId64" is more than its traffic can have carried",
-                 job->full_name, iteration, job->iteration);
+    job->refused_host = host;
+    VLOG_WARN_RL(&rl,
+                 "%s: progress of %s refused: iteration %" PRId64 " after "
+                 "%" PRId64
+                 " is more than the traffic of other hosts can have "
+                 "carried",
+                 job->full_name, host ? host->name : "a client", iteration,
+                 job->iteration);
     return false;
 }
 
@@ -363,7 +413,7 @@ demand_progress(struct cluster *c, struct job *job,
                 struct progress_source *source, int64_t iteration,
                 const char *metric, double value, int64_t now)
 {
-    if (iteration >= 0 && !may_have_done(job, iteration, now)) {
+    if (iteration >= 0 && !may_have_done(job, source, iteration, now)) {
         return false;
     }
     if (iteration >= 0 && iteration != source->iteration) {
@@ -392,7 +442,7 @@ count_refused(struct job *job, struct job_traffic *t, uint64_t n, bool first)
 /* Decides whether the processes of 'host' that claim 'job' are its members.
  * Sets '*first' if they become it: counters may include traffic of others. */
 static bool
-admit(struct cluster *c, const struct host *host, struct job *job,
+admit(struct cluster *c, struct host *host, struct job *job,
       const struct membership_claim *claim, bool *first)
 {
     const struct membership_owner owner = {
@@ -402,6 +452,11 @@ admit(struct cluster *c, const struct host *host, struct job *job,
     enum membership reason = membership_check(&owner, claim);
     bool was_refused = shash_find(&job->refused, host->name) != NULL;
 
+    if (reason == MEMBERSHIP_ADMITTED
+        && !host_word_counts(job, host, time_msec())) {
+        reason = MEMBERSHIP_ELSEWHERE;
+        c->pairs_until = time_msec() + PAIRS_MS;
+    }
     if (reason != MEMBERSHIP_ADMITTED) {
         job_refuse(job, host, reason, claim);
         c->changes += !was_refused;
@@ -415,19 +470,20 @@ admit(struct cluster *c, const struct host *host, struct job *job,
     return true;
 }
 
-/* Stores the bytes that the host has sent to others.  Addresses that the
- * fabric does not have are left out. */
+/* Stores the bytes that the host has sent to others.  Unknown addresses are
+ * left out. */
 static void
 learn_remotes(const struct cluster *c, const struct telemetry_job *tj,
               struct job_traffic *t)
 {
-    if (tj->n_remotes && c->fabric) {
+    if (tj->n_remotes) {
         shash_clear_free_data(&t->sent_to);
+        t->sent = 0;
     }
-    for (size_t i = 0; i < tj->n_remotes && c->fabric; i++) {
-        uint32_t ip = tj->remotes[i].ip;
-        const char *name = ip ? fabric_find_address(c->fabric, ip) : NULL;
+    for (size_t i = 0; i < tj->n_remotes; i++) {
+        const char *name = cluster_find_address(c, tj->remotes[i].ip);
 
+        t->sent += tj->remotes[i].bytes;
         if (name && !shash_find(&t->sent_to, name)) {
             shash_add(&t->sent_to, name,
                       xmemdup(&tj->remotes[i].bytes,
@@ -447,6 +503,9 @@ learn_job(struct cluster *c, struct host *host,
     if (!job) {
         unannounced_learn(c->unannounced, host, tj, first, time_msec());
         return;
+    } else if (job->cojob->uid && !tj->claim.has_uid && !tj->tx_bytes
+               && !tj->rx_bytes) {
+        return; /* A cgroup before its first process. */
     } else if (!admit(c, host, job, &tj->claim, &first)) {
         return;
     }
@@ -506,10 +565,14 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     host_set_ports(c, host, &r->ports);
     count_ports(host, r->port_bytes, first);
     host_set_applied(host, r->applied);
+    host->generation = r->generation;
+    host->silent_at = first ? host->silent_at : 0;
     if (!first && r->jobs_refused > host->jobs_refused) {
         host->refused_at = time_msec();
     }
     host->jobs_refused = r->jobs_refused;
+    memcpy(host->users, r->users, sizeof host->users);
+    host->n_users = r->n_users;
     host->bypass = r->bypass;
     host->reported_at = time_msec();
     host->clock_ms = r->time < 0 ? 0 : r->time - time_wall_msec();

@@ -14,11 +14,9 @@
 #include "wire/json-put.h"
 
 const char *const override_names[N_OVERRIDE_KINDS] = {
-    [OVERRIDE_NONE] = "none",
-    [OVERRIDE_PIN] = "pin",
-    [OVERRIDE_PAUSE] = "pause",
-    [OVERRIDE_EXCLUDE] = "exclude",
-    [OVERRIDE_OBSERVE] = "observe",
+    [OVERRIDE_NONE] = "none",       [OVERRIDE_PIN] = "pin",
+    [OVERRIDE_PAUSE] = "pause",     [OVERRIDE_EXCLUDE] = "exclude",
+    [OVERRIDE_OBSERVE] = "observe", [OVERRIDE_REVOKE] = "revoke",
 };
 
 void
@@ -91,9 +89,18 @@ char *
 override_check(enum override_kind kind, const char *target,
                const char *reason, int64_t for_ms, const struct cluster *c)
 {
-    if (kind == OVERRIDE_OBSERVE ? *target != '\0'
-        : !shash_find(&c->jobs, target) && !shash_find(&c->cojobs, target)
-          && !is_stage(c, target)) {
+    if (kind == OVERRIDE_REVOKE) {
+        if (!*target || strlen(target) > OVERRIDE_MAX_NAME
+            || !is_printable(target)) {
+            return xasprintf("%.64s: not a name of a certificate, up to %d "
+                             "printable characters are allowed",
+                             target, OVERRIDE_MAX_NAME);
+        }
+    } else if (kind == OVERRIDE_OBSERVE
+                   ? *target != '\0'
+                   : !shash_find(&c->jobs, target)
+                         && !shash_find(&c->cojobs, target)
+                         && !is_stage(c, target)) {
         return xasprintf("%.64s: no such thing, COJOB/JOB, COJOB/RUNG of a "
                          "running stage, or COJOB is allowed", target);
     }
@@ -139,7 +146,8 @@ overrides_add(struct overrides *o, enum override_kind kind,
 
     LIST_FOR_EACH (ov, node, &o->all) {
         id = MAX(id, ov->id + 1);
-        if (!ov->ended && !strcmp(ov->target, target)) {
+        if (!ov->ended && !strcmp(ov->target, target)
+            && (ov->kind == OVERRIDE_REVOKE) == (kind == OVERRIDE_REVOKE)) {
             end_override(o, ov, now);
         }
     }
@@ -328,7 +336,7 @@ newest_override(const struct overrides *o, const char *target)
     const struct override *ov, *found = NULL;
 
     LIST_FOR_EACH (ov, node, &o->all) {
-        if (!ov->ended && ov->kind != OVERRIDE_OBSERVE
+        if (!ov->ended && ov->kind < OVERRIDE_OBSERVE
             && !strcmp(ov->target, target)) {
             found = ov;
         }
@@ -381,7 +389,26 @@ set_job(struct job *job, const struct override *ov)
     job->override_id = ov ? ov->id : 0;
 }
 
-/* Sets 'override' of jobs and running stages. */
+/* Sets 'revoked' of all hosts. */
+static void
+apply_revocations(const struct overrides *o, struct cluster *c)
+{
+    const struct override *ov;
+    struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->hosts) {
+        struct host *host = node->data;
+
+        host->revoked = false;
+    }
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (!ov->ended && ov->kind == OVERRIDE_REVOKE) {
+            cluster_get_host(c, ov->target)->revoked = true;
+        }
+    }
+}
+
+/* Sets 'override' of jobs and running stages, and 'revoked' of hosts. */
 void
 overrides_apply(const struct overrides *o, struct cluster *c)
 {
@@ -390,6 +417,7 @@ overrides_apply(const struct overrides *o, struct cluster *c)
     struct stage **stages;
     size_t n;
 
+    apply_revocations(o, c);
     stages = cluster_running_stages(c, &n);
     for (size_t i = 0; i < n; i++) {
         ov = override_of_stage(o, c, stages[i]);

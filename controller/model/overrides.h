@@ -18,9 +18,11 @@
  *   exclude  Not ordered: treated like traffic of no job.
  *   observe  Excludes the whole cluster: orders are computed and reported, but
  *            not applied.
+ *   revoke   Refuses a host, or a client of REST, by the name in its
+ *            certificate (struct host's 'revoked').
  *
- * A target is a job "COJOB/JOB", a stage "COJOB/RUNG" or a "COJOB".  If a job
- * has the name of a rung, the target is the job.  The most specific target
+ * Else a target is a job "COJOB/JOB", a stage "COJOB/RUNG" or a "COJOB".  If a
+ * job has the name of a rung, the target is the job.  The most specific target
  * applies to a job; of several overrides of one target, the newest.
  *
  *    error = override_check(OVERRIDE_PIN, "asha/1", "demo", 3600000, cluster);
@@ -53,6 +55,7 @@ struct json;
 #define OVERRIDES_KEEP_MS 600000
 
 #define OVERRIDE_MAX_REASON 200         /* Characters. */
+#define OVERRIDE_MAX_NAME 64            /* Of a certificate. */
 #define OVERRIDE_MAX_MS (366LL * 24 * 3600 * 1000)
 
 enum override_kind {
@@ -61,6 +64,7 @@ enum override_kind {
     OVERRIDE_PAUSE,
     OVERRIDE_EXCLUDE,
     OVERRIDE_OBSERVE,
+    OVERRIDE_REVOKE,
     N_OVERRIDE_KINDS
 };
 

@@ -20,13 +20,13 @@ progress_bound_init(struct progress_bound *b, int64_t began)
         (struct progress_bound){ .iteration = -1, .refused = -1, .at = began };
 }
 
-/* Returns the iterations that 'bytes' can have carried. */
+/* Returns the iterations that the bytes can have carried. */
 static double
-carried(const struct progress_bound_facts *facts, double bytes)
+carried(const struct progress_bound_facts *facts)
 {
     return (facts->per_iteration > 0
-            ? PROGRESS_BOUND_FACTOR * bytes / facts->per_iteration
-            : bytes / PROGRESS_BOUND_BYTES);
+                ? PROGRESS_BOUND_FACTOR * facts->bytes / facts->per_iteration
+                : facts->bytes / PROGRESS_BOUND_BYTES);
 }
 
 /* Lets the credit grow until 'now'.  That of a first report is not limited,
@@ -35,10 +35,9 @@ static void
 refill(struct progress_bound *b, const struct progress_bound_facts *facts,
        int64_t now)
 {
-    bool seen = facts->bytes > 0;
-    double most = seen ? PROGRESS_BOUND_SEEN : PROGRESS_BOUND_UNSEEN;
-    double credit = MAX(now - b->at, 0) / 1000.0 * most
-                    * (seen ? SEEN_SHARE : 1);
+    double most = facts->seen ? PROGRESS_BOUND_SEEN : PROGRESS_BOUND_UNSEEN;
+    double credit =
+        MAX(now - b->at, 0) / 1000.0 * most * (facts->seen ? SEEN_SHARE : 1);
 
     b->credit += b->iteration < 0 ? credit
                  : MAX(MIN(credit, most - b->credit), 0);
@@ -75,15 +74,14 @@ progress_bound_admits(struct progress_bound *b, int64_t iteration,
         return true;
     }
     steps = iteration - (first ? MAX(facts->target, 0) : b->iteration);
-    more = carried(facts, facts->bytes - b->bytes);
+    more = carried(facts);
     if ((!first || facts->target >= 0)
         && steps > more + b->credit + (first ? PROGRESS_BOUND_UNSEEN : 0)) {
         return refuse(b, iteration, now);
     }
-    b->credit = (first ? facts->bytes > 0 ? PROGRESS_BOUND_SEEN
-                         : PROGRESS_BOUND_UNSEEN
-                 : b->credit - MAX(steps - more, 0));
+    b->credit =
+        (first ? facts->seen ? PROGRESS_BOUND_SEEN : PROGRESS_BOUND_UNSEEN
+               : b->credit - MAX(steps - more, 0));
     b->iteration = iteration;
-    b->bytes = facts->bytes;
     return true;
 }

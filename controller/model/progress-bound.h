@@ -8,20 +8,22 @@
  * A stage needs nothing more when its jobs have reached its iterations, so one
  * report of 10^9 iterations would end it in the order.  A job reports for
  * itself, but a report may be wrong, and the host that passes it on may be in
- * other hands.  Iterations move bytes, and others count the bytes.
+ * other hands.  Iterations move bytes, and other hosts count the bytes: those
+ * that the reporting host has counted itself prove nothing.
  *
- * After its first report, a job can have done as many more iterations as its
- * traffic since then can have carried, PROGRESS_BOUND_FACTOR times over: the
+ * After its first report, a job can have done as many more iterations as the
+ * traffic of other hosts since then can have carried, PROGRESS_BOUND_FACTOR
+ * times over: the
  * bytes of an iteration are an average, and iterations differ.  While the
  * bytes of an iteration are unknown, it has at least PROGRESS_BOUND_BYTES: two
  * small packets with their acknowledgements.  Beyond that a job has a credit.
  * It covers reports that arrive before the bytes, and iterations without
  * traffic:
  *
- *    traffic of the job         credit                     grows by, a second
+ *    traffic of other hosts     credit                     grows by, a second
  *    seen                       PROGRESS_BOUND_SEEN        a tenth of that
- *    never seen (one host;      PROGRESS_BOUND_UNSEEN      all of that
- *    RDMA; a kernel bypass)
+ *    not seen (one host; RDMA;  PROGRESS_BOUND_UNSEEN      all of that
+ *    peers without an agent)
  *
  * Reports that a host repeats after it was disconnected may be far ahead of
  * the bytes that were counted: then the job has as many more iterations as it
@@ -49,7 +51,6 @@
 struct progress_bound {
     int64_t iteration;          /* Largest one admitted, -1 before the
                                  * first. */
-    double bytes;               /* Of the job, when that was admitted. */
     double credit;              /* Iterations, at least 0. */
     int64_t at;                 /* time_msec() of the last check. */
     uint64_t n_refused;         /* Reports. */
@@ -62,9 +63,11 @@ struct progress_bound_facts {
     int64_t target;             /* Iterations of the job's stage, -1 without a
                                  * stage: then a first report may have any
                                  * number. */
-    double bytes;               /* That the job has moved so far, 0 if its
-                                 * traffic was never seen.  Never falls. */
-    double per_iteration;       /* Bytes of an iteration, 0 if unknown. */
+    bool seen;                  /* Other hosts, with an agent now, have moved
+                                 * bytes of the job. */
+    double bytes;               /* That they have moved since 'iteration' of
+                                 * the bound, in all before the first. */
+    double per_iteration;       /* Theirs in an iteration, 0 if unknown. */
 };
 
 void progress_bound_init(struct progress_bound *, int64_t began);

@@ -4,6 +4,8 @@
 
 #include "controller/model/shim-counters.h"
 
+#include <string.h>
+
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "util.h"
@@ -39,9 +41,28 @@ const struct shim_counter shim_counters_list[] = {
       "Packets with an ECN mark of the network." },
     { "untagged", "shim_slot_tag_missing_packets_total", "counter",
       "Packets from the host without the tag of their job's slot." },
+    { "cc_forged", "shim_forged_packets_total", "counter",
+      "Packets of the host to the port of shims' messages, dropped." },
+    { "cc_refused", "shim_refused_messages_total", "counter",
+      "Messages of other shims with a wrong hash." },
+    { "cc_repeated", "shim_repeated_messages_total", "counter",
+      "Messages of other shims that were not new." },
+    { "cc_disobeyed", "shim_disobeyed_total", "counter",
+      "How often a host sent more than it was granted." },
 };
 
 BUILD_ASSERT_DECL(ARRAY_SIZE(shim_counters_list) == SHIM_COUNTERS_N);
+
+uint64_t
+shim_counters_get(const struct shim_counters *sc, const char *member)
+{
+    for (size_t i = 0; i < SHIM_COUNTERS_N; i++) {
+        if (!strcmp(shim_counters_list[i].member, member)) {
+            return sc->values[i];
+        }
+    }
+    return 0;
+}
 
 static bool
 get_count(const struct json *json, uint64_t *valuep)

@@ -14,7 +14,7 @@
 
 struct json;
 
-#define SHIM_COUNTERS_N 15
+#define SHIM_COUNTERS_N 19
 #define SHIM_COUNTERS_LEVELS 8  /* The shim's queues. */
 
 struct shim_counters {
@@ -34,5 +34,8 @@ extern const struct shim_counter shim_counters_list[SHIM_COUNTERS_N];
 /* Reads "shim" of telemetry, which may be NULL.  Returns NULL or a
  * message. */
 char *shim_counters_from_json(const struct json *, struct shim_counters *);
+
+/* Returns the counter of a member, 0 if it is not known. */
+uint64_t shim_counters_get(const struct shim_counters *, const char *member);
 
 #endif /* controller/model/shim-counters.h */

@@ -14,6 +14,7 @@
 #include "ovsdb-parser.h"
 #include "packets.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 #define MAX_PERIOD_S 86400      /* Longest burst period. */
 #define MAX_BURST_BYTES 1e15
@@ -100,10 +101,6 @@ parse_claim(struct ovsdb_parser *p)
         = ovsdb_parser_member(p, "registered", OP_BOOLEAN | OP_OPTIONAL);
     int64_t uid = parse_count(p, "uid", -1);
 
-    if (uid > MEMBERSHIP_MAX_UID) {
-        ovsdb_parser_raise_error(p, "'uid' is not from 0 to %u",
-                                 MEMBERSHIP_MAX_UID);
-    }
     return (struct membership_claim) {
         .registered = !registered || json_boolean(registered),
         .has_uid = uid >= 0, .uid = MAX(uid, 0),
@@ -240,11 +237,119 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
     return NULL;
 }
 
+/* Stores the address that 'json', a string or NULL, has. */
+static void
+parse_address(struct ovsdb_parser *p, const struct json *json,
+              struct in6_addr *ip6)
+{
+    ovs_be32 ip;
+
+    if (json && ip_parse(json_string(json), &ip)) {
+        in6_addr_set_mapped_ipv4(ip6, ip);
+    } else if (json && !ipv6_parse(json_string(json), ip6)) {
+        ovsdb_parser_raise_error(p, "'%s' is not an IP address",
+                                 json_string(json));
+    }
+}
+
+static char *
+parse_peer(const struct json *json, struct telemetry_peer *peer)
+{
+    struct ovsdb_parser p;
+
+    ovsdb_parser_init(&p, json, "remote");
+    parse_address(&p, ovsdb_parser_member(&p, "address", OP_STRING),
+                  &peer->ip);
+    peer->refused = MAX(parse_count(&p, "refused", -1), 0);
+    peer->disobeyed = MAX(parse_count(&p, "disobeyed", -1), 0);
+    return finish_parser(&p);
+}
+
+static char *
+parse_peers(const struct json *json, struct telemetry_report *r)
+{
+    const struct json *own, *remote;
+    struct ovsdb_parser p;
+    char *error = NULL;
+
+    ovsdb_parser_init(&p, json, "peers");
+    own = ovsdb_parser_member(&p, "own", OP_ARRAY);
+    remote = ovsdb_parser_member(&p, "remote", OP_ARRAY);
+    if (own && remote
+        && MAX(own->array.n, remote->array.n) > TELEMETRY_MAX_PEERS) {
+        ovsdb_parser_raise_error(&p, "more than %d addresses",
+                                 TELEMETRY_MAX_PEERS);
+    } else if (own && remote) {
+        r->own = xcalloc(own->array.n + 1, sizeof *r->own);
+        r->peers = xcalloc(remote->array.n + 1, sizeof *r->peers);
+        for (size_t i = 0; i < own->array.n; i++) {
+            const struct json *ip = own->array.elems[i];
+
+            if (ip->type != JSON_STRING) {
+                ovsdb_parser_raise_error(&p, "'own' has no strings");
+                break;
+            }
+            parse_address(&p, ip, &r->own[r->n_own++]);
+        }
+        for (size_t i = 0; !error && i < remote->array.n; i++) {
+            error =
+                parse_peer(remote->array.elems[i], &r->peers[r->n_peers++]);
+        }
+    }
+    r->knows_peers = true;
+    if (error) {
+        free(finish_parser(&p));
+        return error;
+    }
+    return finish_parser(&p);
+}
+
+static char *
+parse_user(const struct json *json, struct telemetry_user *user)
+{
+    static const char allowed[] = "0123456789abcdef-_";
+    const struct json *pod;
+    struct ovsdb_parser p;
+    int64_t uid;
+
+    ovsdb_parser_init(&p, json, "user");
+    pod = ovsdb_parser_member(&p, "pod", OP_STRING | OP_OPTIONAL);
+    uid = parse_count(&p, "uid", pod ? -1 : 0);
+    user->uid = MAX(uid, 0);
+    user->entries = parse_count(&p, "entries", 0);
+    user->refused = parse_count(&p, "refused", 0);
+    if (pod
+        && (strlen(json_string(pod)) >= sizeof user->pod
+            || json_string(pod)[strspn(json_string(pod), allowed)])) {
+        ovsdb_parser_raise_error(&p, "'pod' is not an id");
+    } else if (pod) {
+        ovs_strlcpy(user->pod, json_string(pod), sizeof user->pod);
+    }
+    return finish_parser(&p);
+}
+
+static char *
+parse_users(const struct json *users, struct telemetry_report *r)
+{
+    char *error = NULL;
+
+    if (users && users->array.n > TELEMETRY_MAX_USERS) {
+        return xasprintf("%" PRIuSIZE " users, at most %d are allowed",
+                         users->array.n, TELEMETRY_MAX_USERS);
+    }
+    while (users && !error && r->n_users < users->array.n) {
+        error =
+            parse_user(users->array.elems[r->n_users], &r->users[r->n_users]);
+        r->n_users++;
+    }
+    return error;
+}
+
 static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
     const struct json *version, *host, *state, *bypass, *ports, *jobs;
-    const struct json *shim;
+    const struct json *shim, *users, *peers;
     struct ovsdb_parser p;
     char *error;
 
@@ -254,12 +359,15 @@ parse_top(const struct json *json, struct telemetry_report *r)
     state = ovsdb_parser_member(&p, "state", OP_STRING);
     r->time = parse_count(&p, "time", -1);
     r->applied = parse_count(&p, "applied", 0);
+    r->generation = parse_count(&p, "generation", -1);
     r->jobs_refused = MAX(parse_count(&p, "jobs_refused", -1), 0);
     r->ip_bytes = parse_count(&p, "ip_bytes", 0);
     r->default_bytes = parse_count(&p, "default_bytes", 0);
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
     r->queued_bytes = parse_count(&p, "queued_bytes", -1);
     shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
+    users = ovsdb_parser_member(&p, "users", OP_ARRAY | OP_OPTIONAL);
+    peers = ovsdb_parser_member(&p, "peers", OP_OBJECT | OP_OPTIONAL);
     ports = ovsdb_parser_member(&p, "ports", OP_OBJECT);
     jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);
     if (version && version->integer != 1) {
@@ -281,6 +389,8 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->state = xstrdup(json_string(state));
     r->bypass = bypass && json_boolean(bypass);
     error = shim_counters_from_json(shim, &r->shim);
+    error = error ? error : parse_users(users, r);
+    error = error || !peers ? error : parse_peers(peers, r);
     error = error ? error : parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
 }
@@ -310,6 +420,22 @@ telemetry_report_from_json(const struct json *params,
     return NULL;
 }
 
+const char *
+telemetry_report_later(const struct json *params)
+{
+    const struct json *json =
+        (params && params->type == JSON_ARRAY && params->array.n == 1
+             ? params->array.elems[0]
+             : NULL);
+    const struct json *version = json_get(json, "version", JSON_INTEGER);
+    const struct json *host = json_get(json, "host", JSON_STRING);
+
+    return (version && version->integer > 1 && host
+                    && is_name(json_string(host), strlen(json_string(host)))
+                ? json_string(host)
+                : NULL);
+}
+
 void
 telemetry_report_destroy(struct telemetry_report *r)
 {
@@ -320,6 +446,8 @@ telemetry_report_destroy(struct telemetry_report *r)
             free(r->jobs[i].remotes);
         }
         free(r->jobs);
+        free(r->own);
+        free(r->peers);
         simap_destroy(&r->ports);
         free(r->state);
         free(r->host);

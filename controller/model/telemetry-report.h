@@ -10,6 +10,7 @@
  * plain numbers.  docs/interfaces.md describes the format.  A report owns its
  * strings. */
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ struct json;
 #define TELEMETRY_MAX_JOBS 1024
 #define TELEMETRY_MAX_PORTS 16
 #define TELEMETRY_MAX_REMOTES 128
+#define TELEMETRY_MAX_USERS 16
+#define TELEMETRY_MAX_PEERS 512
 #define TELEMETRY_MAX_ITERATION INT64_C(1000000000000000)
 
 /* Bytes that a host has sent for a job to an address. */
@@ -57,6 +60,20 @@ struct telemetry_job {
     size_t n_remotes;           /* 0 if the message does not report them. */
 };
 
+/* A user who has lately asked for more than its share of a host's tables. */
+struct telemetry_user {
+    char pod[65]; /* Id of the pod, or "" for a uid. */
+    uint64_t uid;
+    uint64_t entries, refused;
+};
+
+/* An address that the host has TCP connections with. */
+struct telemetry_peer {
+    struct in6_addr ip; /* IPv4 mapped. */
+    uint64_t refused;   /* Messages of its shim with a wrong hash. */
+    uint64_t disobeyed; /* How often it sent more than was granted. */
+};
+
 struct telemetry_report {
     char *host;
     char *state;                /* "ordered" or "fair". */
@@ -64,6 +81,8 @@ struct telemetry_report {
     int64_t time;               /* Epoch ms of the host's clock, -1 if
                                  * unknown. */
     int64_t applied;            /* Version of the order that is applied. */
+    int64_t generation;         /* Newest that the agent has seen, -1 if it
+                                 * has seen none. */
     uint64_t jobs_refused;      /* By the agent since it started. */
     struct simap ports;         /* Port name -> kbit/s. */
     uint64_t port_bytes[2];     /* Sent and received by all ports since the
@@ -72,12 +91,23 @@ struct telemetry_report {
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
     int64_t queued_bytes;       /* Queued in the shim, -1 if unknown. */
     struct shim_counters shim;
+    struct telemetry_user users[TELEMETRY_MAX_USERS];
+    size_t n_users;
+    bool knows_peers;     /* These are reported: */
+    struct in6_addr *own; /* Addresses of the host with connections. */
+    size_t n_own;
+    struct telemetry_peer *peers;
+    size_t n_peers;
     struct telemetry_job *jobs;
     size_t n_jobs;
 };
 
 char *telemetry_report_from_json(const struct json *params,
                                  struct telemetry_report **);
+
+/* Returns the host that sent a message of a later version, or NULL. */
+const char *telemetry_report_later(const struct json *params);
+
 void telemetry_report_destroy(struct telemetry_report *);
 
 #endif /* controller/model/telemetry-report.h */

@@ -26,16 +26,20 @@
 #define ANSWER_MS 3000          /* Timeout of an answer. */
 #define CHECK_MS 60000          /* Between two checks of the file. */
 
-struct guard {
+struct database_guard {
     const struct database *db;  /* NULL for the relay. */
     const char *name, *rundir;
     const char *dbfile;         /* NULL for the relay. */
     long long next_check;       /* Of the file, time_msec(). */
     bool ready;                 /* The server has answered. */
+    pid_t server;               /* At the last look. */
+    bool heard;                 /* It has answered then. */
+    long long answered;         /* time_msec() of its last answer, or when it
+                                 * was first seen. */
 };
 
 static bool
-server_answers(const struct guard *g)
+server_answers(const struct database_guard *g)
 {
     char *remote = xasprintf("unix:%s/%s.sock", g->rundir, g->name);
     struct jsonrpc_msg *reply;
@@ -51,7 +55,7 @@ server_answers(const struct guard *g)
 
 /* Returns true if the server has given up because it could not write. */
 static bool
-server_failed(const struct guard *g)
+server_failed(const struct database_guard *g)
 {
     struct database_cluster dc;
     bool failed;
@@ -68,7 +72,7 @@ server_failed(const struct guard *g)
 }
 
 static bool
-has_space(const struct guard *g)
+has_space(const struct database_guard *g)
 {
     struct statvfs vfs;
 
@@ -79,7 +83,7 @@ has_space(const struct guard *g)
 
 /* Has the server write its file again from memory. */
 static char *
-compact(const struct guard *g)
+compact(const struct database_guard *g)
 {
     const char *args[] = { g->db->schema };
     char *ctl = database_ctl(g->db, g->rundir), *reply, *error;
@@ -95,7 +99,7 @@ compact(const struct guard *g)
 /* Copies the server's file if it is sound.  If it was damaged while the server
  * runs, nothing is lost yet. */
 static void
-check_file(struct guard *g)
+check_file(struct database_guard *g)
 {
     struct database_file check;
     char *message;
@@ -118,32 +122,66 @@ check_file(struct guard *g)
     }
 }
 
-/* Asks the server once. */
-static void
-guard_ask(struct guard *g)
+bool
+database_guard_look(struct database_guard *g, pid_t server)
 {
-    if (!server_answers(g)) {
-        return;
+    if (g->server != server) {
+        g->server = server;
+        g->answered = time_msec();
     }
-    if (!g->ready) {
-        g->ready = !service_notify("READY=1");
+    g->heard = server_answers(g);
+    if (!g->heard) {
+        return time_msec() < g->answered + DATABASE_GUARD_HANG_MS;
     }
+    g->answered = time_msec();
     if (server_failed(g) && has_space(g)) {
         fprintf(stderr, "%s: the server could not write and has given up; "
                 "there is space again, it is restarted\n", g->dbfile);
-        service_notify("WATCHDOG=trigger");
-        return;
+        return false;
     }
-    service_notify("WATCHDOG=1");
     check_file(g);
+    return true;
+}
+
+/* Tells systemd what a look has shown. */
+static void
+notify(struct database_guard *g)
+{
+    bool sound = database_guard_look(g, getppid());
+
+    if (g->heard) {
+        if (!g->ready) {
+            g->ready = !service_notify("READY=1");
+        }
+        service_notify(sound ? "WATCHDOG=1" : "WATCHDOG=trigger");
+    }
+}
+
+struct database_guard *
+database_guard_create(const struct database *db, const char *rundir,
+                      const char *dbfile)
+{
+    struct database_guard *g = xmalloc(sizeof *g);
+
+    *g = (struct database_guard){
+        .db = db,
+        .name = db->name,
+        .rundir = rundir,
+        .dbfile = dbfile,
+        .next_check = time_msec() + CHECK_MS,
+    };
+    return g;
 }
 
 void
 database_guard_start(const struct database *db, const char *name,
                      const char *rundir, const char *dbfile)
 {
-    struct guard g = {
-        .db = db, .name = name, .rundir = rundir, .dbfile = dbfile,
+    struct database_guard g = {
+        .db = db,
+        .name = name,
+        .rundir = rundir,
+        .dbfile = dbfile,
         .next_check = time_msec() + CHECK_MS,
     };
     pid_t parent = getpid();
@@ -153,7 +191,7 @@ database_guard_start(const struct database *db, const char *name,
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (getppid() == parent) {
-        guard_ask(&g);
+        notify(&g);
         xnanosleep(ASK_MS * 1000000LL);
     }
     _exit(EXIT_SUCCESS);

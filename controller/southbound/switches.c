@@ -694,6 +694,21 @@ path_to_json(const struct switches *ss, const struct route_path *path)
     return json;
 }
 
+size_t
+switches_count(const struct switches *ss)
+{
+    return ss->n;
+}
+
+int64_t
+switches_newest(const struct switches *ss, size_t i, const char **name)
+{
+    const struct driver *d = ss->switches[i].driver;
+
+    *name = ss->switches[i].name;
+    return MIN(d->class->get_status(d).newest, INT64_MAX);
+}
+
 void
 switches_alarms(const struct switches *ss, struct json *alarms)
 {
@@ -701,7 +716,7 @@ switches_alarms(const struct switches *ss, struct json *alarms)
         const struct driver *d = ss->switches[i].driver;
         struct driver_status status = d->class->get_status(d);
 
-        if (*status.reason) {
+        if (*status.reason && !status.newest) {
             alarm_add(alarms, ALARM_SWITCH, "switch %s (%s): %s",
                       ss->switches[i].name, d->class->name, status.reason);
         }

@@ -78,6 +78,13 @@ size_t switches_n_alarms(const struct switches *);
 
 struct json *switches_status(const struct switches *);
 
+/* Returns the number of switches; each is counted once for each driver. */
+size_t switches_count(const struct switches *);
+
+/* Returns the generation for which switch 'i' has refused this leader's, 0 if
+ * it has not, and stores its name in '*name'. */
+int64_t switches_newest(const struct switches *, size_t i, const char **name);
+
 /* Returns the flows of a switch outside the topology. */
 struct flow_table *switch_flows_alone(const struct policy *);
 

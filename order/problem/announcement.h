@@ -24,8 +24,9 @@
  * If the bytes that it announces are too few, this is such a debt as well,
  * once they are counted, whatever others announce.
  *
- * A search may still change an announcement while the stage runs, or begin
- * each stage as a new search.  The order notices neither.
+ * A search may still change an announcement while the stage runs, which the
+ * order does not notice.  For those that begin each stage as a new search, see
+ * account.h.
  *
  *    announcement_init(&a, later);         ...first stage of a search...
  *    announcement_next(&a, own, later);    ...each stage after it...

@@ -3,7 +3,9 @@
 #include "shim/cc/cc.h"
 
 #include <netinet/in.h>
+#include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "shim/cc/state.h"
@@ -19,6 +21,7 @@ cc_create(const struct cc_config *config)
 {
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc *cc = allocate(1, sizeof *cc);
+    uint64_t seed;
 
     cc->config = *config;
     cc->jobs = rank_queues_jobs(config->queues);
@@ -26,8 +29,10 @@ cc_create(const struct cc_config *config)
     cc->gamma = law.gamma * UNIT;
     cc->beta = law.beta * UNIT;
     cc->floor = law.floor * UNIT;
-    cc->flows = cc_flows_create(config->max_flows, config->seed);
-    cc->remotes.seed = config->seed * 0x9e3779b97f4a7c15 + 1;
+    crypto_shorthash_siphash24((uint8_t *) &seed, NULL, 0, config->secret);
+    cc->flows = cc_flows_create(config->max_flows, seed);
+    memcpy(cc->remotes.secret, config->secret, sizeof cc->remotes.secret);
+    cc->remotes.number = config->number;
     return cc;
 }
 
@@ -36,6 +41,8 @@ cc_destroy(struct cc *cc)
 {
     if (cc) {
         cc_flows_destroy(cc->flows);
+        remote_shims_uninit(&cc->remotes);
+        sodium_memzero(cc, sizeof *cc);
         free(cc);
     }
 }
@@ -54,19 +61,6 @@ is_control_port(const struct cc *cc, const struct shim_flow_key *key)
         }
     }
     return false;
-}
-
-/* Returns true for a packet of the control ports that is not TCP. */
-static bool
-is_control_packet(const struct cc *cc, const struct cc_frame *frame)
-{
-    struct parsed p;
-
-    if (!cc->config.control_ports[0]) {
-        return false;
-    }
-    parse_frame(frame->data, frame->length, true, &p);
-    return p.kind == PARSED_FLOW && is_control_port(cc, &p.key);
 }
 
 /* Returns the record of the segment's flow, maybe a new one, or NULL. */
@@ -137,7 +131,53 @@ make_control(const struct cc *cc, struct verdict *v)
     v->treatment.dscp = job_slots_control_dscp(cc->config.slots);
 }
 
-void
+/* Handles a packet of the host that is not a TCP segment.  Returns false if it
+ * is or may become a message to a shim, which only shims may send. */
+static bool
+host_packet(struct cc *cc, const struct cc_frame *frame, struct verdict *v)
+{
+    struct parsed p;
+
+    parse_frame(frame->data, frame->length, true, &p);
+    if (parse_is_udp_to(frame->data, &p, cc->config.tunnels, GRANT_PORT)) {
+        counter_add(&cc->forged, 1);
+        return false;
+    }
+    if (p.kind == PARSED_FLOW && is_control_port(cc, &p.key)) {
+        make_control(cc, v);
+    }
+    return true;
+}
+
+/* Handles a segment of the host on 'flow'. */
+static void
+host_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
+             const struct segment_options *o, struct cc_flow *flow,
+             struct verdict *v, uint64_t now)
+{
+    flow->slot = v->slot;
+    if (seg->flags & SEGMENT_SYN) {
+        host_syn(frame, seg, o, flow, now);
+    } else if (cc_window_apply(&flow->window, frame->data, seg,
+                               flow->in.bulk ? flow->in.window
+                                             : CC_WINDOW_ANY)) {
+        counter_add(&cc->windows, 1);
+    }
+    if (o->has_timestamp) {
+        cc_echo_sent(&flow->echo, o->ts_value, now);
+    }
+    if (!seg->payload && seg->flags == SEGMENT_ACK) {
+        v->queue = downlink_ack(cc, flow, seg, frame->length, now);
+    } else if (seg->payload) {
+        host_data(cc, frame, seg, flow, v, now);
+    }
+    if (flow->remote) {
+        remote_shim_learn_l2(flow->remote, frame->data, seg->l3);
+        hello_send(cc, frame, seg, flow, now);
+    }
+}
+
+bool
 cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
              uint64_t now)
 {
@@ -146,40 +186,21 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     struct segment seg;
 
     if (!segment_parse(frame->data, frame->length, true, &seg)) {
-        if (v->is_ip && is_control_packet(cc, frame)) {
-            make_control(cc, v);
-        }
-        return;
+        return !v->is_ip || host_packet(cc, frame, v);
+    }
+    segment_options(frame->data, &seg, &o);
+    if (o.hello_at) {
+        hello_remove_all(frame, &seg, &o);
     }
     if (is_control_port(cc, &seg.key)) {
         make_control(cc, v);
-        return;
+        return true;
     }
     flow = find_flow(cc, &seg, now);
-    if (!flow) {
-        return;
+    if (flow) {
+        host_segment(cc, frame, &seg, &o, flow, v, now);
     }
-    flow->slot = v->slot;
-    segment_options(frame->data, &seg, &o);
-    if (seg.flags & SEGMENT_SYN) {
-        host_syn(frame, &seg, &o, flow, now);
-    } else if (cc_window_apply(&flow->window, frame->data, &seg,
-                               flow->in.bulk ? flow->in.window
-                               : CC_WINDOW_ANY)) {
-        counter_add(&cc->windows, 1);
-    }
-    if (o.has_timestamp) {
-        cc_echo_sent(&flow->echo, o.ts_value, now);
-    }
-    if (!seg.payload && seg.flags == SEGMENT_ACK) {
-        v->queue = downlink_ack(cc, flow, &seg, frame->length, now);
-    } else if (seg.payload) {
-        host_data(cc, frame, &seg, flow, v, now);
-    }
-    if (flow->remote) {
-        remote_shim_learn_l2(flow->remote, frame->data, seg.l3);
-        hello_send(cc, frame, &seg, flow, now);
-    }
+    return true;
 }
 
 static void
@@ -236,8 +257,55 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
         segment_set_ecn(frame->data, seg, SEGMENT_NOT_ECT);
     }
     if (o.hello_at) {
-        hello_receive(cc, frame, seg, &o, flow->remote);
+        hello_receive(cc, frame, seg, &o, flow->remote, now);
     }
+}
+
+/* Handles the flows of a message, which are between 'hosts': grants are for
+ * flows from this host, other types are about flows to it. */
+static void
+take_flows(struct cc *cc, const struct shim_flow_key *hosts,
+           const struct grant_message *m, uint64_t now)
+{
+    bool is_grant = m->type == GRANT_RATES;
+    struct shim_flow_key key = *hosts;
+
+    key.protocol = IPPROTO_TCP;
+    for (int i = 0; i < m->n; i++) {
+        const struct grant *g = &m->grants[i];
+        struct cc_flow *flow;
+
+        key.local_port = is_grant ? g->sender_port : g->receiver_port;
+        key.remote_port = is_grant ? g->receiver_port : g->sender_port;
+        flow = cc_flows_find(cc->flows, &key);
+        if (flow && is_grant) {
+            counter_add(&cc->grants_taken, 1);
+            uplink_hold(cc, flow, g->bps, now + g->ms * MS, now);
+        } else if (flow && m->type == GRANT_EMPTY) {
+            /* Data in flight make it active again when they arrive. */
+            flow->in.quiet |= flow->in.active;
+        } else if (flow && m->type == GRANT_WAITING) {
+            downlink_waiting(cc, flow, now);
+        } else if (flow) {
+            flow->in.busy_at = now;
+        }
+    }
+}
+
+/* Returns true if the frame is a message to this shim. */
+static bool
+take_message(struct cc *cc, const struct cc_frame *frame, uint64_t now)
+{
+    struct shim_flow_key hosts;
+    struct grant_message m;
+
+    if (!message_receive(cc, frame, now, &hosts, &m)) {
+        return false;
+    }
+    if (m.type >= GRANT_RATES && m.type <= GRANT_BUSY) {
+        take_flows(cc, &hosts, &m, now);
+    }
+    return true;
 }
 
 bool
@@ -249,7 +317,7 @@ cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
     cc->bytes += frame->length;
     if (!segment_parse(frame->data, frame->length, false, &seg)) {
         cc->other_bytes += frame->length;
-        return !message_receive(cc, frame, now);
+        return !take_message(cc, frame, now);
     }
     if (is_control_port(cc, &seg.key)) {
         cc->other_bytes += frame->length;
@@ -259,10 +327,12 @@ cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
     return true;
 }
 
-/* Applies the law and removes old flows, from time to time. */
+/* Applies the law, removes old flows and asks for answers, from time to
+ * time. */
 static void
-sweep_flows(struct cc *cc, uint64_t now)
+sweep(struct cc *cc, uint64_t now)
 {
+    struct remote_shim *rs;
     struct cc_flow *flow;
 
     if (now - cc->swept < SWEEP_NS) {
@@ -278,6 +348,10 @@ sweep_flows(struct cc *cc, uint64_t now)
         uplink_remove(cc, flow);
         cc_flows_remove(cc->flows, flow);
     }
+    rs = remote_shims_run(&cc->remotes, now);
+    if (rs) {
+        message_ask(cc, rs, now);
+    }
 }
 
 void
@@ -285,7 +359,7 @@ cc_poll(struct cc *cc, uint64_t now)
 {
     downlink_poll(cc, now);
     uplink_poll(cc, now);
-    sweep_flows(cc, now);
+    sweep(cc, now);
 }
 
 static void
@@ -306,6 +380,18 @@ cc_set_law(struct cc *cc, const struct shim_congestion *c)
 }
 
 void
+cc_set_keys(struct cc *cc, const struct shim_key *keys, size_t n)
+{
+    remote_shims_set_keys(&cc->remotes, keys, n);
+}
+
+bool
+cc_peers(struct cc *cc, struct shim_peer *peers, size_t *n)
+{
+    return remote_shims_list(&cc->remotes, peers, n);
+}
+
+void
 cc_stats(const struct cc *cc, struct shim_stats *stats)
 {
     stats->cc_flows = counter_get(&cc->flows->n);
@@ -313,4 +399,8 @@ cc_stats(const struct cc *cc, struct shim_stats *stats)
     stats->cc_grants_sent = counter_get(&cc->grants_sent);
     stats->cc_grants_taken = counter_get(&cc->grants_taken);
     stats->cc_marks = counter_get(&cc->marks);
+    stats->cc_forged = counter_get(&cc->forged);
+    stats->cc_refused = counter_get(&cc->refused);
+    stats->cc_repeated = counter_get(&cc->repeated);
+    stats->cc_disobeyed = counter_get(&cc->disobeyed);
 }

@@ -10,8 +10,8 @@
  * the flows and their ranks.  It divides the link (see allocate.h) and
  * enforces the result by the strongest means that it has for a flow:
  *
- *    the remote shim is verified     it gets a grant, a rate, for each flow
- *                                    and paces it; windows limit the rest
+ *    the remote shim is believed     it gets a grant, a rate, for each flow
+ *      (remote-shim.h)               and paces it; windows limit the rest
  *    only the SYNs were seen         windows in the ACKs
  *    neither                         none: plain TCP
  *
@@ -55,7 +55,7 @@
  * ms.
  *
  *    cc = cc_create(&config);
- *    ...from the host: cc_from_host(cc, &frame, &verdict, now)...
+ *    ...from the host: if (!cc_from_host(cc, &frame, &verdict, now)) drop...
  *    ...from the uplink: if (!cc_from_uplink(cc, &frame, slot, now)) drop...
  *    ...in each poll: cc_poll(cc, now)...
  *
@@ -75,10 +75,12 @@
 
 struct cc;
 struct job_slots;
+struct prefix_list;
 struct rank_queues;
 struct verdict;
 
 #define CC_MAX_FLOWS 4096
+#define CC_MAX_PEERS 512
 #define CC_MAX_CONTROL_PORTS 16
 #define CC_SMALL_BYTES 16384u
 #define CC_SMALL_NS 10000000u
@@ -99,7 +101,11 @@ struct cc_config {
     uint64_t downlink_bps;
     bool strict_switch;         /* The switch's port to this host serves the
                                  * levels in order. */
-    uint64_t seed;              /* Random: of hashes and nonces. */
+    uint64_t uplink_bps;
+    uint8_t secret[SHIM_KEY_BYTES]; /* Random: of hashes and nonces. */
+    uint64_t number;                /* Microseconds of the clock at time 0: of
+                                     * messages, see remote-shim.h. */
+    const struct prefix_list *tunnels; /* As in struct classifier. */
     uint32_t mtu;
     uint32_t max_flows;         /* Size of the table, 1 .. CC_MAX_FLOWS. */
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];       /* 0: none. */
@@ -115,8 +121,9 @@ struct cc *cc_create(const struct cc_config *);
 void cc_destroy(struct cc *);
 
 /* Handles a frame from the host, classified as the verdict, before it is
- * tagged and queued. */
-void cc_from_host(struct cc *, struct cc_frame *, struct verdict *,
+ * tagged and queued.  Returns false if it is to be dropped: messages to shims
+ * are for shims only. */
+bool cc_from_host(struct cc *, struct cc_frame *, struct verdict *,
                   uint64_t now);
 
 /* Handles a frame from the uplink for the job of 'slot'.  Returns false if it
@@ -134,8 +141,11 @@ void cc_poll(struct cc *, uint64_t now);
 size_t cc_save(struct cc *, void *body);
 void cc_restore(struct cc *, const void *body, uint64_t now);
 
-/* The control thread. */
+/* The control thread; see SHIM_KEYS and SHIM_PEERS.  'peers' has CC_MAX_PEERS
+ * elements; returns false before the first list. */
 void cc_set_law(struct cc *, const struct shim_congestion *);
+void cc_set_keys(struct cc *, const struct shim_key *, size_t n);
+bool cc_peers(struct cc *, struct shim_peer *peers, size_t *n);
 
 /* Fills in the counters of congestion control. */
 void cc_stats(const struct cc *, struct shim_stats *);

@@ -22,6 +22,10 @@
 #define IDLE_NS (10 * MS)       /* A quiet flow leaves the downlink. */
 #define FORGET_NS NS_PER_S      /* A flow may be a small one again. */
 
+/* Time between two bursts whose first bytes need no grant, see PAUSE_NS of
+ * uplink.c. */
+#define FREE_NS (30 * MS)
+
 /* Limiting a flow. */
 #define TAU_NS 10000u           /* Added to the round trip for the window. */
 #define PACED_TAU_NS (20 * MS)  /* Added instead if the sender is also paced:
@@ -163,6 +167,11 @@ begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
 
+    if (flow->remote && (!in->active || in->quiet)
+        && now - in->free_at > FREE_NS) {
+        in->free_at = now;
+        remote_shim_count(flow->remote, 0, CC_SMALL_BYTES, 0, now);
+    }
     if (!in->active) {
         join_downlink(cc, flow, now);
     } else if (in->quiet) {
@@ -301,9 +310,18 @@ demand_of(const struct cc *cc, const struct cc_arriving *in)
 
 /* Compares the data of the last 'ns' with the grant. */
 static void
-count_excess(const struct cc *cc, struct cc_arriving *in, uint64_t ns)
+count_excess(struct cc *cc, struct cc_flow *flow, uint64_t ns, uint64_t now)
 {
-    in->excess += in->step_bytes - in->granted / 8.0 * ns / NS_PER_S;
+    struct cc_arriving *in = &flow->in;
+    struct remote_shim *rs = cc_verified_remote(flow);
+    double granted = in->granted / 8.0 * ns / NS_PER_S;
+
+    if (rs) {
+        counter_add(&cc->disobeyed,
+                    remote_shim_count(rs, in->step_bytes, granted,
+                                      cc->config.mtu, now));
+    }
+    in->excess += in->step_bytes - granted;
     in->step_bytes = 0;
     if (in->excess < 0 || !cc->budget.phantom) {
         in->excess = 0;
@@ -392,7 +410,8 @@ add_grant(struct cc *cc, struct remote_shim *rs, struct cc_flow *flow,
                 &(struct grant){ .sender_port = flow->key.remote_port,
                                  .receiver_port = flow->key.local_port,
                                  .ms = HOLD_MS,
-                                 .bps = flow->in.granted });
+                                 .bps = flow->in.granted },
+                now);
     flow->in.sent = flow->in.granted;
     flow->in.sent_at = now;
 }
@@ -423,7 +442,7 @@ send_grants(struct cc *cc, uint64_t now)
 
         if (rs && rs->due) {
             rs->due = false;
-            message_send(cc, rs, GRANT_RATES);
+            message_send(cc, rs, GRANT_RATES, now);
         }
     }
 }
@@ -501,7 +520,7 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
 
-        count_excess(cc, &flow->in, ns);
+        count_excess(cc, flow, ns, now);
         fill_share(cc, flow, leased, now, &cc->shares[i]);
     }
     cc_divide(cc->shares, cc->in.n, &cc->budget, cc->law.floor);

@@ -52,6 +52,8 @@ struct cc_arriving {
     double window_could;        /* Bytes that its grant would have carried in
                                  * the current window of 'rate'. */
     uint64_t step_bytes;        /* Arrived since the last division. */
+    uint64_t free_at;           /* Time of the last burst whose first bytes
+                                 * needed no grant. */
     double excess;              /* Bytes of the phantom queue that arrived
                                  * beyond its grants. */
     uint32_t position;          /* Index in the list of active flows. */

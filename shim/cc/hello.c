@@ -5,14 +5,10 @@
 #include <string.h>
 
 #include "shim/cc/segment.h"
-#include "shim/cc/state.h"
-
-#define HELLO_GAP_NS (100 * MS) /* Between two hellos on ACKs to a host. */
-#define MAX_HELLOS 5            /* On ACKs, without a reply. */
 
 enum {
     KIND = 253,
-    SIZE = 10,                  /* Without the NOPs. */
+    SIZE = 14, /* Without the NOPs. */
     NOP = 1,
     EXPERIMENT = 0x5347,
     TCP_SIZE = 20,
@@ -23,7 +19,7 @@ enum {
 bool
 hello_is(const uint8_t *option, uint8_t size)
 {
-    return (size == SIZE && option[0] == KIND
+    return (size >= 4 && option[0] == KIND
             && get_be16(option + 2) == EXPERIMENT);
 }
 
@@ -33,12 +29,15 @@ hello_fits(const struct segment *seg)
     return seg->header + HELLO_BYTES <= MAX_HEADER;
 }
 
-void
-hello_read(const uint8_t *option, struct hello *hello)
+bool
+hello_read(const uint8_t *option, uint8_t size, struct hello *hello)
 {
-    hello->version = option[4];
+    if (size != SIZE || option[4] != HELLO_VERSION) {
+        return false;
+    }
     hello->flags = option[5];
-    hello->nonce = get_be32(option + 6);
+    hello->nonce = get_be64(option + 6);
+    return true;
 }
 
 /* Adds 'change' to the lengths of the IP packet and of the TCP header, and
@@ -90,9 +89,9 @@ hello_insert(uint8_t *frame, struct segment *seg, const struct hello *hello)
     p[2] = KIND;
     p[3] = SIZE;
     put_be16(p + 4, EXPERIMENT);
-    p[6] = hello->version;
+    p[6] = HELLO_VERSION;
     p[7] = hello->flags;
-    put_be32(p + 8, hello->nonce);
+    put_be64(p + 8, hello->nonce);
     count_words(frame, seg, at, true);
     change_lengths(frame, seg, HELLO_BYTES);
     return frame;
@@ -104,7 +103,8 @@ hello_remove(uint8_t *frame, struct segment *seg,
 {
     uint16_t at = seg->l4 + TCP_SIZE;
 
-    if (o->hello_at != at + 2 || frame[at] != NOP || frame[at + 1] != NOP) {
+    if (o->hello_at != at + 2 || o->hello_size != SIZE || frame[at] != NOP
+        || frame[at + 1] != NOP) {
         for (int i = 0; i < o->hello_size; i++) {
             segment_set_byte(frame, seg, o->hello_at + i, NOP);
         }
@@ -114,64 +114,4 @@ hello_remove(uint8_t *frame, struct segment *seg,
     change_lengths(frame, seg, -HELLO_BYTES);
     memmove(frame + HELLO_BYTES, frame, at);
     return frame + HELLO_BYTES;
-}
-
-static void
-insert_hello(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
-             const struct remote_shim *rs)
-{
-    struct hello hello = {
-        .version = HELLO_VERSION, .flags = cc_own_flags(cc),
-        .nonce = rs->kept.own_nonce
-    };
-
-    frame->data = hello_insert(frame->data, seg, &hello);
-    frame->length += HELLO_BYTES;
-    frame->headroom -= HELLO_BYTES;
-}
-
-void
-hello_send(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
-           struct cc_flow *flow, uint64_t now)
-{
-    struct remote_shim *rs = flow->remote;
-    bool is_syn = seg->flags & SEGMENT_SYN;
-
-    if (frame->headroom < HELLO_BYTES || !hello_fits(seg)) {
-        return;
-    }
-    if (is_syn) {
-        if (!flow->hello_sent
-            && (!(seg->flags & SEGMENT_ACK) || rs->kept.verified)) {
-            flow->hello_sent = true;
-            insert_hello(cc, frame, seg, rs);
-        }
-        return;
-    }
-    if (!rs->kept.verified && !seg->payload && flow->in.bulk
-        && rs->n_hellos < MAX_HELLOS && now - rs->hello_at > HELLO_GAP_NS) {
-        rs->n_hellos++;
-        rs->hello_at = now;
-        insert_hello(cc, frame, seg, rs);
-    }
-}
-
-void
-hello_receive(struct cc *cc, struct cc_frame *frame, struct segment *seg,
-              const struct segment_options *o, struct remote_shim *rs)
-{
-    uint8_t *data = frame->data;
-    struct hello hello;
-
-    hello_read(data + o->hello_at, &hello);
-    frame->data = hello_remove(data, seg, o);
-    frame->length -= frame->data - data;
-    frame->headroom += frame->data - data;
-    if (!rs || hello.version != HELLO_VERSION) {
-        return;
-    }
-    remote_shim_verify(rs, hello.flags, hello.nonce);
-    if (!(seg->flags & SEGMENT_SYN) && rs->kept.l2_size) {
-        message_send(cc, rs, GRANT_HELLO);
-    }
 }

@@ -14,21 +14,23 @@
  * The option has the experimental kind 253 and an experiment id (RFC 6994).
  * It is the first option, after two NOPs for alignment:
  *
- *    1 1 253 10 ExID(2) version(1) flags(1) nonce(4)
+ *    1 1 253 14 ExID(2) version(1) flags(1) nonce(8)
  *
- * The nonce is what the option's sender expects in messages to it.  A host
- * that has never received its traffic cannot guess it.
+ * The nonce is what the option's sender expects in messages to it.  A hello is
+ * a hint: any host can send one, so that nothing follows from it but a message
+ * to the shim that it tells of (remote-shim.h).  A shim removes hellos that
+ * its own host sends.
  *
  *    data = hello_insert(data, &seg, &hello);
  *    ...
  *    segment_options(data, &seg, &options);
  *    if (options.hello_at) {
- *        hello_read(data + options.hello_at, &hello);
+ *        hello_read(data + options.hello_at, options.hello_size, &hello);
  *        data = hello_remove(data, &seg, &options);
  *    }
  *
- * Pure functions over the caller's memory.  state.h declares the functions
- * that decide when to send a hello and what follows from one. */
+ * Pure functions over the caller's memory.  exchange.c decides when to send a
+ * hello, and what follows from one. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,8 +38,8 @@
 struct segment;
 struct segment_options;
 
-#define HELLO_BYTES 12          /* Of the option with the NOPs. */
-#define HELLO_VERSION 1
+#define HELLO_BYTES 16 /* Of the option with the NOPs. */
+#define HELLO_VERSION 2
 
 enum hello_flags {
     HELLO_ECN = 1,              /* The shim counts and clears CE marks. */
@@ -48,16 +50,18 @@ enum hello_flags {
 };
 
 struct hello {
-    uint8_t version;
     uint8_t flags;              /* HELLO_*. */
-    uint32_t nonce;
+    uint64_t nonce;
 };
 
+/* Returns true for the option of any version. */
 bool hello_is(const uint8_t *option, uint8_t size);
 
 /* Returns true if the TCP header has space for the option. */
 bool hello_fits(const struct segment *);
-void hello_read(const uint8_t *option, struct hello *);
+
+/* Returns false for an option of another version. */
+bool hello_read(const uint8_t *option, uint8_t size, struct hello *);
 
 /* Adds the option.  Needs HELLO_BYTES before 'frame', and returns the new
  * start of the frame, which is that much longer. */

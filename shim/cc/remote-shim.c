@@ -2,22 +2,43 @@
 
 #include "shim/cc/remote-shim.h"
 
+#include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "shim/cc/flow.h"
+#include "shim/cc/segment.h"
 
 #define STALE_NS (60 * NS_PER_S)
 #define N_PROBES 8              /* Records where a host may be stored. */
+#define SWEEP 16                /* Records to check in a sweep. */
+#define MAX_ASKS 6              /* GRANT_HELLO without a reply. */
+#define ASK_NS (100 * MS)       /* Before the second one; it doubles. */
+#define WINDOW 64               /* Numbers that may arrive out of order. */
+#define MAX_KEYS (2 * CC_MAX_REMOTES)
+
+#define PERIOD_NS (50 * MS) /* Of struct obedience. */
+#define MAX_EXCEEDED 4      /* Periods. */
+#define DISTRUST_NS (10 * NS_PER_S)
+#define OBEDIENT 1.25 /* Arrivals by grants, at most... */
+#define FREE_FRAMES 4 /* ...and frames in a period. */
+
+/* Keys of remote addresses. */
+struct key_table {
+    size_t n;
+    struct shim_key keys[MAX_KEYS];
+};
 
 static uint64_t
 hash_of(const struct remote_shims *p, const struct shim_flow_key *key)
 {
-    uint64_t words[4], hash;
+    uint8_t words[33] = { key->family }, hash[8];
 
-    memcpy(words, key->local, sizeof key->local);
-    memcpy(words + 2, key->remote, sizeof key->remote);
-    hash = cc_hash(p->seed ^ key->family, words, 4);
-    return hash * 0xd6e8feb86659fd93 ^ hash >> 32;
+    memcpy(words + 1, key->local, sizeof key->local);
+    memcpy(words + 17, key->remote, sizeof key->remote);
+    crypto_shorthash_siphash24(hash, words, sizeof words, p->secret);
+    return get_be64(hash);
 }
 
 static bool
@@ -36,6 +57,45 @@ remote_shim_seen(struct remote_shim *rs, const struct shim_flow_key *key,
 
     rs->last = seen ? now : rs->last;
     return seen;
+}
+
+/* Orders keys by address. */
+static int
+compare_keys(const void *a_, const void *b_)
+{
+    const struct shim_key *a = a_, *b = b_;
+
+    return (a->family != b->family
+                ? a->family - b->family
+                : memcmp(a->remote, b->remote, sizeof a->remote));
+}
+
+/* Gives the record the key that its host has now.  The previous key, or its
+ * absence, counts for a while; a removed key counts no longer. */
+static void
+take_key(const struct remote_shims *p, struct remote_shim *rs, uint64_t now)
+{
+    struct shim_key wanted = { .family = rs->kept.family };
+    struct takeover_remote *kept = &rs->kept;
+    const struct shim_key *has;
+
+    memcpy(wanted.remote, kept->remote, sizeof wanted.remote);
+    has = p->keys ? bsearch(&wanted, p->keys->keys, p->keys->n, sizeof wanted,
+                            compare_keys)
+                  : NULL;
+    if (!has) {
+        kept->verified &= !kept->has_key;
+        kept->has_key = kept->has_old_key = false;
+    } else if (!kept->has_key
+               || sodium_memcmp(kept->key, has->key, sizeof kept->key)) {
+        kept->has_old_key = kept->has_key;
+        memcpy(kept->old_key, kept->key, sizeof kept->old_key);
+        memcpy(kept->key, has->key, sizeof kept->key);
+        kept->has_key = true;
+        kept->confirmed = false;
+        kept->key_at = now;
+        rs->asks = MAX_ASKS;
+    }
 }
 
 struct remote_shim *
@@ -59,21 +119,178 @@ remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
     if (!add || !free) {
         return NULL;
     }
-    *free = (struct remote_shim){
-        .kept = { .family = key->family, .own_nonce = hash >> 32 }, .last = now
-    };
+    *free = (struct remote_shim){ .kept = { .family = key->family,
+                                            .own_nonce = hash ? hash : 1,
+                                            .sent = p->number + now / 1000 },
+                                  .last = now };
     memcpy(free->kept.local, key->local, sizeof free->kept.local);
     memcpy(free->kept.remote, key->remote, sizeof free->kept.remote);
+    take_key(p, free, now);
     return free;
 }
 
-void
-remote_shim_verify(struct remote_shim *rs, uint8_t flags, uint32_t nonce)
+/* Returns true while messages without a controller's key count. */
+static bool
+is_open(const struct remote_shims *p, const struct remote_shim *rs,
+        uint64_t now)
 {
-    rs->kept.verified = true;
-    rs->kept.flags = flags;
-    rs->kept.nonce = nonce;
-    rs->n_hellos = 0;
+    return (!p->managed_at
+            || (rs->kept.open && now < p->managed_at + REMOTE_OLD_NS));
+}
+
+static void
+put_open_key(uint64_t to, uint64_t from, uint8_t key[SHIM_KEY_BYTES])
+{
+    put_be64(key, to);
+    put_be64(key + 8, from);
+}
+
+bool
+remote_shim_key(const struct remote_shims *p, const struct remote_shim *rs,
+                uint64_t to, uint64_t now, uint8_t key[SHIM_KEY_BYTES])
+{
+    const struct takeover_remote *kept = &rs->kept;
+
+    if (kept->has_key
+        && (kept->confirmed || !kept->verified
+            || now >= kept->key_at + REMOTE_USE_NS)) {
+        memcpy(key, kept->key, SHIM_KEY_BYTES);
+    } else if (kept->has_old_key) {
+        memcpy(key, kept->old_key, SHIM_KEY_BYTES);
+    } else if (is_open(p, rs, now)) {
+        put_open_key(to, kept->own_nonce, key);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Returns true if the message has one of the keys. */
+static bool
+is_right(const struct remote_shims *p, struct remote_shim *rs,
+         const uint8_t *bytes, const struct grant_message *m, uint64_t now)
+{
+    struct takeover_remote *kept = &rs->kept;
+    uint8_t open_key[SHIM_KEY_BYTES];
+    struct grant_ends ends = { .family = kept->family,
+                               .sender = kept->remote,
+                               .receiver = kept->local,
+                               .key = kept->key };
+
+    if (kept->has_key && grant_message_is_right(bytes, &ends)) {
+        kept->confirmed = true;
+        return true;
+    }
+    ends.key = kept->old_key;
+    if (kept->has_old_key && now < kept->key_at + REMOTE_OLD_NS
+        && grant_message_is_right(bytes, &ends)) {
+        return true;
+    }
+    put_open_key(kept->own_nonce, m->from, open_key);
+    ends.key = open_key;
+    return is_open(p, rs, now) && grant_message_is_right(bytes, &ends);
+}
+
+/* Returns true if no message with the number has arrived. */
+static bool
+is_new(const struct takeover_remote *kept, uint64_t number)
+{
+    uint64_t age = kept->seen - number;
+
+    return (number > kept->seen
+            || (age < WINDOW && !(kept->window >> age & 1)));
+}
+
+static void
+note_number(struct takeover_remote *kept, uint64_t number)
+{
+    if (number > kept->seen) {
+        uint64_t step = number - kept->seen;
+
+        kept->window = step < WINDOW ? kept->window << step : 0;
+        kept->seen = number;
+    }
+    kept->window |= UINT64_C(1) << (kept->seen - number);
+}
+
+enum remote_verdict
+remote_shim_check(const struct remote_shims *p, struct remote_shim *rs,
+                  const uint8_t *bytes, const struct grant_message *m,
+                  uint64_t now)
+{
+    struct takeover_remote *kept = &rs->kept;
+
+    if (!is_right(p, rs, bytes, m, now)) {
+        if (!kept->verified && !kept->has_key
+            && (!p->managed_at || m->type == GRANT_HELLO)) {
+            return REMOTE_UNKNOWN;
+        }
+        rs->refused++;
+        return REMOTE_WRONG;
+    }
+    if (!is_new(kept, m->number)
+        || (m->from != kept->nonce && m->number < kept->seen)) {
+        return REMOTE_OLD;
+    }
+    if (m->to != kept->own_nonce) {
+        remote_shim_hint(rs, m->from, true);
+        return REMOTE_STALE;
+    }
+    note_number(kept, m->number);
+    kept->verified = true;
+    kept->flags = m->flags;
+    kept->nonce = m->from;
+    rs->n_hellos = rs->asks = 0;
+    return REMOTE_RIGHT;
+}
+
+void
+remote_shim_hint(struct remote_shim *rs, uint64_t nonce, bool again)
+{
+    if (again || !rs->kept.verified || nonce != rs->kept.nonce) {
+        rs->asks = MAX_ASKS;
+    }
+    rs->hint = nonce;
+}
+
+/* Closes the period.  A sender honours a grant when it arrives, and may use it
+ * for a tenth of a second, so the largest of three periods counts. */
+static bool
+end_period(struct obedience *o, uint32_t mtu, uint64_t now)
+{
+    double most = o->granted[0];
+    bool exceeds;
+
+    for (int i = 1; i < 3; i++) {
+        most = o->granted[i] > most ? o->granted[i] : most;
+    }
+    exceeds = o->arrived > OBEDIENT * most + FREE_FRAMES * mtu;
+    o->exceeded += exceeds ? 1 : -(o->exceeded > 0);
+    o->granted[2] = o->granted[1];
+    o->granted[1] = o->granted[0];
+    o->granted[0] = o->arrived = 0;
+    o->since = now;
+    if (o->exceeded < MAX_EXCEEDED) {
+        return false;
+    }
+    o->exceeded = 0;
+    o->until = now + DISTRUST_NS;
+    return true;
+}
+
+bool
+remote_shim_count(struct remote_shim *rs, double arrived, double granted,
+                  uint32_t mtu, uint64_t now)
+{
+    struct obedience *o = &rs->obedience;
+
+    o->arrived += arrived;
+    o->granted[0] += granted;
+    if (!mtu || now - o->since < PERIOD_NS || !end_period(o, mtu, now)) {
+        return false;
+    }
+    rs->disobeyed++;
+    return true;
 }
 
 void
@@ -83,4 +300,179 @@ remote_shim_learn_l2(struct remote_shim *rs, const uint8_t *frame, uint16_t l3)
         memcpy(rs->kept.l2, frame, l3);
         rs->kept.l2_size = l3;
     }
+}
+
+bool
+remote_shim_asks(struct remote_shim *rs, uint64_t now)
+{
+    if (!rs->asks || !rs->kept.l2_size || now > rs->last + STALE_NS
+        || (!rs->hint && !rs->kept.has_key)
+        || (rs->asked_at
+            && now - rs->asked_at < ASK_NS << (MAX_ASKS - rs->asks))) {
+        return false;
+    }
+    rs->asks--;
+    rs->asked_at = now;
+    return true;
+}
+
+/* Ends what no longer counts. */
+static void
+expire_record(const struct remote_shims *p, struct remote_shim *rs,
+              uint64_t now)
+{
+    struct takeover_remote *kept = &rs->kept;
+    bool counts =
+        (kept->has_key ? kept->confirmed || now < kept->key_at + REMOTE_OLD_NS
+                       : is_open(p, rs, now));
+
+    if (kept->verified && !counts) {
+        kept->verified = false;
+        rs->asks = MAX_ASKS;
+    }
+    if (rs->obedience.until && now >= rs->obedience.until) {
+        rs->obedience = (struct obedience){ .since = now };
+    }
+}
+
+/* Takes a new table of keys, if there is one. */
+static void
+take_keys(struct remote_shims *p, uint64_t now)
+{
+    struct key_table *given = NULL;
+
+    if (__atomic_load_n(&p->given, __ATOMIC_RELAXED)
+        && !__atomic_load_n(&p->returned, __ATOMIC_ACQUIRE)) {
+        given = __atomic_exchange_n(&p->given, NULL, __ATOMIC_ACQUIRE);
+    }
+    if (!given) {
+        return;
+    }
+    __atomic_store_n(&p->returned, p->keys, __ATOMIC_RELEASE);
+    p->keys = given;
+    for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
+        struct remote_shim *rs = &p->records[i];
+
+        rs->kept.open = p->managed_at ? rs->kept.open : rs->kept.verified;
+        if (rs->kept.family) {
+            take_key(p, rs, now);
+        }
+    }
+    p->managed_at = p->managed_at ? p->managed_at : now;
+}
+
+/* Makes the list that the control thread wants. */
+static void
+give_list(struct remote_shims *p, uint64_t now)
+{
+    p->n_list = 0;
+    for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
+        const struct remote_shim *rs = &p->records[i];
+        struct shim_peer *peer = &p->list[p->n_list];
+
+        if (!rs->kept.family || now > rs->last + STALE_NS) {
+            continue;
+        }
+        *peer = (struct shim_peer){ .family = rs->kept.family,
+                                    .verified = rs->kept.verified,
+                                    .refused = rs->refused,
+                                    .disobeyed = rs->disobeyed };
+        memcpy(peer->local, rs->kept.local, sizeof peer->local);
+        memcpy(peer->remote, rs->kept.remote, sizeof peer->remote);
+        p->n_list++;
+    }
+    __atomic_store_n(&p->list_state, LIST_READY, __ATOMIC_RELEASE);
+}
+
+struct remote_shim *
+remote_shims_run(struct remote_shims *p, uint64_t now)
+{
+    take_keys(p, now);
+    if (__atomic_load_n(&p->list_state, __ATOMIC_ACQUIRE) == LIST_WANTED) {
+        give_list(p, now);
+    }
+    for (int i = 0; i < SWEEP; i++) {
+        struct remote_shim *rs = &p->records[p->swept];
+
+        p->swept = (p->swept + 1) % CC_MAX_REMOTES;
+        if (rs->kept.family) {
+            expire_record(p, rs, now);
+            if (remote_shim_asks(rs, now)) {
+                return rs;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void
+free_table(struct key_table *t)
+{
+    if (t) {
+        sodium_memzero(t, sizeof *t);
+        free(t);
+    }
+}
+
+void
+remote_shims_uninit(struct remote_shims *p)
+{
+    free_table(p->all);
+    free_table(p->keys);
+    free_table(p->given);
+    free_table(p->returned);
+}
+
+/* Adds, replaces or removes a key. */
+static void
+change_key(struct key_table *all, const struct shim_key *key)
+{
+    size_t i = 0;
+
+    while (i < all->n && compare_keys(&all->keys[i], key)) {
+        i++;
+    }
+    if (i < all->n) {
+        all->n--;
+        memmove(&all->keys[i], &all->keys[i + 1],
+                (all->n - i) * sizeof *all->keys);
+    }
+    if (key->removed) {
+        return;
+    }
+    if (all->n == MAX_KEYS) { /* The oldest one. */
+        all->n--;
+        memmove(all->keys, &all->keys[1], all->n * sizeof *all->keys);
+    }
+    all->keys[all->n++] = *key;
+}
+
+void
+remote_shims_set_keys(struct remote_shims *p, const struct shim_key *keys,
+                      size_t n)
+{
+    struct key_table *sorted = allocate(1, sizeof *sorted);
+
+    p->all = p->all ? p->all : allocate(1, sizeof *p->all);
+    for (size_t i = 0; i < n; i++) {
+        change_key(p->all, &keys[i]);
+    }
+    *sorted = *p->all;
+    qsort(sorted->keys, sorted->n, sizeof *sorted->keys, compare_keys);
+    free_table(__atomic_exchange_n(&p->given, sorted, __ATOMIC_ACQ_REL));
+    free_table(__atomic_exchange_n(&p->returned, NULL, __ATOMIC_ACQ_REL));
+}
+
+bool
+remote_shims_list(struct remote_shims *p, struct shim_peer *list, size_t *n)
+{
+    bool is_ready =
+        (__atomic_load_n(&p->list_state, __ATOMIC_ACQUIRE) == LIST_READY);
+
+    if (is_ready) {
+        *n = p->n_list;
+        memcpy(list, p->list, *n * sizeof *list);
+    }
+    __atomic_store_n(&p->list_state, LIST_WANTED, __ATOMIC_RELEASE);
+    return is_ready;
 }

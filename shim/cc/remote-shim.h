@@ -3,31 +3,68 @@
 #ifndef SHIM_CC_REMOTE_SHIM_H
 #define SHIM_CC_REMOTE_SHIM_H 1
 
-/* Table of the remote hosts, and which of them have a shim.
+/* Table of the remote hosts, and which of them have a shim that is believed.
  *
  * A message to another shim needs the two addresses and the Ethernet header of
- * this host's packets to it, and the nonce that the remote shim expects.  It
- * may be sent only after a valid hello of that shim.  The nonce that this shim
- * expects differs between remote shims, so that none can pose as another.
+ * this host's packets to it, the nonce that the remote shim expects, and a key
+ * that only the two have.  Where the agent gives keys (SHIM_KEYS), the pair of
+ * hosts has one, by the controller: a host without one is not believed, and a
+ * host that has one can only write messages about flows between the two.  A
+ * new key is used when a message with it has arrived or REMOTE_USE_NS have
+ * passed, and the previous one counts for REMOTE_OLD_NS, since both hosts do
+ * not get it at the same time.  When the first keys come, the same applies to
+ * shims that were verified without.
+ *
+ * Without a controller the two nonces are the key.  A shim's nonce is the
+ * SipHash of the two addresses under a random key of its own, so that none
+ * follows from others.  It is in hellos and messages to the remote
+ * host: a process that sees these can forge messages between the two.
+ *
+ * A shim is verified once a message with the right hash and this shim's nonce
+ * has arrived.  A hello in a segment makes this shim ask by such a message.
+ * The number of a message must be new: larger than all before, or one of the
+ * last 64 that has not arrived.  Numbers continue after a takeover and begin
+ * at the time of the clock, so that no message of an earlier shim is new.  The
+ * remote shim's nonce changes only by a message with a larger number.
+ *
+ * A verified shim is believed to pace by its grants.  If more than 1.25 times
+ * as much arrives for 200 ms, only windows limit its flows for 10 s.
  *
  * All flows between two hosts share a record and its round trip: the paths of
  * a fabric differ by less than the time that packets wait in the sender's
  * shim.  The table is bounded.  A new host replaces one without packets for a
  * minute, or gets no record: then only windows limit its flows.
  *
- * The table owns its records, which do not move.  One thread.  Nothing is
- * allocated after the start. */
+ * The table owns its records, which do not move.  One thread, but for keys and
+ * lists, which remote_shims_run() takes and gives.  Nothing is allocated after
+ * the start by that thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/cc/cc.h"
 #include "shim/cc/estimate.h"
+#include "shim/cc/grant-message.h"
 #include "shim/cc/hello.h"
-#include "shim/cc/messages.h"
 #include "shim/cc/takeover-state.h"
 #include "wire/shim-protocol.h"
 
-#define CC_MAX_REMOTES 512
+#define CC_MAX_REMOTES CC_MAX_PEERS
+
+/* Time from the arrival of a key until it is used, and until the previous one
+ * no longer counts. */
+#define REMOTE_USE_NS (5 * NS_PER_S)
+#define REMOTE_OLD_NS (60 * NS_PER_S)
+
+/* Data of a remote host and its grants, in bytes, by periods. */
+struct obedience {
+    uint64_t since;    /* Start of the period. */
+    double arrived;    /* In this period. */
+    double granted[3]; /* In this period and those before. */
+    uint8_t exceeded;  /* Periods with more than was granted, less
+                        * those without. */
+    uint64_t until;    /* End of the distrust, 0: it is trusted. */
+};
 
 struct remote_shim {
     struct takeover_remote kept;        /* Survives a takeover.  'family' 0:
@@ -35,18 +72,42 @@ struct remote_shim {
     uint64_t last;              /* Time of the last packet. */
     uint64_t hello_at;          /* Time of the last hello on an ACK to it. */
     uint8_t n_hellos;           /* Hellos on ACKs without a reply. */
+    uint64_t hint;              /* Nonce of its last hello in a segment, or of
+                                 * a message that had an old one; 0: none. */
+    uint8_t asks;               /* GRANT_HELLO that may still be sent. */
+    uint64_t asked_at;          /* Time of the last one. */
     struct cc_rtt rtt;          /* Of all its flows. */
     bool silent;                /* It has not answered GRANT_WAITING, and has
                                  * sent no grant since. */
     bool due;                   /* Grants are to be sent to it. */
+    uint32_t refused;           /* Messages with a wrong hash. */
+    uint32_t disobeyed;         /* How often it was distrusted. */
+    struct obedience obedience;
     struct grant_message message;       /* Being written. */
 };
 
-/* All zeros initially, except 'seed'. */
+struct key_table;
+
+/* All zeros initially, except 'secret' and 'number'. */
 struct remote_shims {
     struct remote_shim records[CC_MAX_REMOTES];
-    uint64_t seed;              /* Random: of hashes and nonces. */
+    uint8_t secret[SHIM_KEY_BYTES]; /* Random: of hashes and nonces. */
+    uint64_t number;        /* Of the first message to a new host, at time
+                             * 0; it grows by 1 in a microsecond. */
+    uint64_t managed_at;    /* When the first keys came, 0: never. */
+    uint32_t swept;         /* Next record to check. */
+    struct key_table *keys; /* Sorted, NULL before the first. */
+
+    /* Between the threads. */
+    struct key_table *given, *returned; /* To the thread of the records, and
+                                         * for the control thread to free. */
+    struct key_table *all;              /* Of the control thread. */
+    enum { LIST_NONE, LIST_WANTED, LIST_READY } list_state;
+    uint32_t n_list;
+    struct shim_peer list[CC_MAX_REMOTES];
 };
+
+void remote_shims_uninit(struct remote_shims *);
 
 /* Returns the record for a flow's remote host, NULL if there is none and,
  * unless 'add', none is added, or there is no space. */
@@ -54,16 +115,67 @@ struct remote_shim *remote_shims_find(struct remote_shims *,
                                       const struct shim_flow_key *,
                                       uint64_t now, bool add);
 
+/* Takes keys, gives lists, and checks the next few records.  Returns one whose
+ * shim is to be asked for an answer, or NULL. */
+struct remote_shim *remote_shims_run(struct remote_shims *, uint64_t now);
+
 /* Notes a packet of a flow that has the record.  Returns false if the record
  * has become that of another host. */
 bool remote_shim_seen(struct remote_shim *, const struct shim_flow_key *,
                       uint64_t now);
 
-/* A valid hello has arrived. */
-void remote_shim_verify(struct remote_shim *, uint8_t flags, uint32_t nonce);
+/* Returns true if messages to the shim and its pacing count. */
+static inline bool
+remote_shim_is_trusted(const struct remote_shim *rs)
+{
+    return rs->kept.verified && rs->kept.l2_size && !rs->obedience.until;
+}
+
+/* A hello was seen.  'again': the remote shim does not know this one. */
+void remote_shim_hint(struct remote_shim *, uint64_t nonce, bool again);
+
+/* Returns true if the shim is to be asked for an answer now: a few times after
+ * a hint or a new key. */
+bool remote_shim_asks(struct remote_shim *, uint64_t now);
+
+/* Stores the key for a message to the shim whose nonce is 'to'.  Returns false
+ * if there is none. */
+bool remote_shim_key(const struct remote_shims *, const struct remote_shim *,
+                     uint64_t to, uint64_t now, uint8_t key[SHIM_KEY_BYTES]);
+
+/* What a message is. */
+enum remote_verdict {
+    REMOTE_UNKNOWN, /* It has another key, as that of a shim that knows more or
+                     * less than this one has. */
+    REMOTE_WRONG,   /* Of neither key. */
+    REMOTE_OLD,     /* It is not new. */
+    REMOTE_STALE,   /* Its sender does not know this shim's nonce:
+                     * it is a hint. */
+    REMOTE_RIGHT,   /* The shim is verified. */
+};
+
+/* Checks 'm', a message of 'bytes'. */
+enum remote_verdict remote_shim_check(const struct remote_shims *,
+                                      struct remote_shim *,
+                                      const uint8_t *bytes,
+                                      const struct grant_message *m,
+                                      uint64_t now);
+
+/* Counts 'arrived' and 'granted' bytes of its flows.  With 'mtu', checks the
+ * period if it has ended: returns true if the shim is no longer trusted. */
+bool remote_shim_count(struct remote_shim *, double arrived, double granted,
+                       uint32_t mtu, uint64_t now);
 
 /* Keeps the Ethernet header of a frame to the host, the first 'l3' bytes. */
 void remote_shim_learn_l2(struct remote_shim *, const uint8_t *frame,
                           uint16_t l3);
+
+/* The control thread: remote_shims_set_keys() adds, replaces and removes keys,
+ * and remote_shims_list() copies the remote hosts with packets in the last
+ * minute, as of an earlier call, to an array of CC_MAX_REMOTES.  Returns
+ * false before the first list. */
+void remote_shims_set_keys(struct remote_shims *, const struct shim_key *,
+                           size_t n);
+bool remote_shims_list(struct remote_shims *, struct shim_peer *, size_t *n);
 
 #endif /* shim/cc/remote-shim.h */

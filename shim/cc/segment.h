@@ -90,6 +90,12 @@ get_be32(const uint8_t *p)
     return (uint32_t) get_be16(p) << 16 | get_be16(p + 2);
 }
 
+static inline uint64_t
+get_be64(const uint8_t *p)
+{
+    return (uint64_t) get_be32(p) << 32 | get_be32(p + 4);
+}
+
 static inline void
 put_be16(uint8_t *p, uint16_t value)
 {
@@ -102,6 +108,13 @@ put_be32(uint8_t *p, uint32_t value)
 {
     put_be16(p, value >> 16);
     put_be16(p + 2, value);
+}
+
+static inline void
+put_be64(uint8_t *p, uint64_t value)
+{
+    put_be32(p, value >> 32);
+    put_be32(p + 4, value);
 }
 
 #endif /* shim/cc/segment.h */

@@ -6,12 +6,13 @@
 /* State that the parts of congestion control share:
  *
  *    cc.c              each packet
+ *    takeover-state.c  exchange with a new shim
  *    downlink.c        flows to the host
  *    uplink.c          flows to the uplink
- *    hello.c, messages.c       exchange with remote shims
- *    takeover-state.c  exchange with a new shim
+ *    exchange.c        hellos and messages of remote shims
  *
- * Only these files include it. */
+ * Each calls only files that are below it in this list.  Only these files
+ * include it. */
 
 #include "shim/cc/allocate.h"
 #include "shim/cc/cc.h"
@@ -54,6 +55,7 @@ struct cc {
     /* Counters: written by the forwarding thread, read by the control
      * thread. */
     uint64_t windows, grants_sent, grants_taken, marks;
+    uint64_t forged, refused, repeated, disobeyed;
 };
 
 /* downlink.c.  Data of a flow, in a frame of 'length' bytes, or a report that
@@ -76,23 +78,32 @@ void uplink_hold(struct cc *, struct cc_flow *, uint64_t bps, uint64_t until,
 void uplink_remove(struct cc *, struct cc_flow *);
 void uplink_poll(struct cc *, uint64_t now);
 
-/* hello.c.  hello_send() adds the option to a segment from the host if it is
- * one of these: the first SYN of a flow (a repeated one has none, since a
+/* exchange.c.  hello_send() adds the option to a segment from the host if it
+ * is one of these: the first SYN of a flow (a repeated one has none, since a
  * middlebox may drop it), the SYN-ACK if the SYN had the option, and some ACKs
- * until the remote shim has replied.  hello_receive() removes it from a
- * segment to the host; the remote shim may be null. */
+ * until the remote shim has replied.  hello_remove_all() removes what another
+ * has added, and updates the options; hello_receive() does that for a segment
+ * to the host and notes the hint; the remote shim may be null. */
 void hello_send(const struct cc *, struct cc_frame *, struct segment *,
                 struct cc_flow *, uint64_t now);
+void hello_remove_all(struct cc_frame *, struct segment *,
+                      struct segment_options *);
 void hello_receive(struct cc *, struct cc_frame *, struct segment *,
-                   const struct segment_options *, struct remote_shim *);
+                   struct segment_options *, struct remote_shim *,
+                   uint64_t now);
 
-/* messages.c.  message_receive() returns true if the frame is a message to
- * this shim.  message_add() adds a grant to the next message of a type, which
- * message_send() sends. */
-bool message_receive(struct cc *, const struct cc_frame *, uint64_t now);
+/* message_receive() returns true if the frame is a message to this shim, and
+ * stores its content and the two hosts; type 0 means that it was refused.
+ * message_add() adds a grant to the next message of a type, which
+ * message_send() sends to a shim that is verified.  message_ask() asks one
+ * that is not. */
+bool message_receive(struct cc *, const struct cc_frame *, uint64_t now,
+                     struct shim_flow_key *hosts, struct grant_message *);
 void message_add(struct cc *, struct remote_shim *, uint8_t type,
-                 const struct grant *);
-void message_send(struct cc *, struct remote_shim *, uint8_t type);
+                 const struct grant *, uint64_t now);
+void message_send(struct cc *, struct remote_shim *, uint8_t type,
+                  uint64_t now);
+void message_ask(struct cc *, struct remote_shim *, uint64_t now);
 
 /* Returns the HELLO_* flags of this shim. */
 static inline uint8_t
@@ -101,13 +112,14 @@ cc_own_flags(const struct cc *cc)
     return HELLO_ECN | (cc->config.strict_switch ? 0 : HELLO_WAITING);
 }
 
-/* Returns the flow's remote shim if messages can be sent to it, or NULL. */
+/* Returns the flow's remote shim if messages can be sent to it and it is
+ * believed to pace, or NULL. */
 static inline struct remote_shim *
 cc_verified_remote(const struct cc_flow *flow)
 {
     struct remote_shim *rs = flow->remote;
 
-    return rs && rs->kept.verified && rs->kept.l2_size ? rs : NULL;
+    return rs && remote_shim_is_trusted(rs) ? rs : NULL;
 }
 
 static inline struct cc_rtt *

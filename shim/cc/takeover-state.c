@@ -44,6 +44,13 @@ check_key(const struct shim_flow_key *key)
                 : EINVAL);
 }
 
+/* A byte of a message that is read as bool. */
+static bool
+is_bool(const bool *b)
+{
+    return *(const uint8_t *) b <= 1;
+}
+
 static int
 check_remote(const struct takeover_remote *tr)
 {
@@ -52,9 +59,12 @@ check_remote(const struct takeover_remote *tr)
 
     memcpy(key.local, tr->local, sizeof key.local);
     memcpy(key.remote, tr->remote, sizeof key.remote);
-    return (tr->verified > 1 || tr->l2_size > TAKEOVER_MAX_L2
-            || tr->pad[0] || tr->pad[1] ? EINVAL
-            : check_key(&key));
+    return (!is_bool(&tr->verified) || !is_bool(&tr->has_key)
+                    || !is_bool(&tr->has_old_key) || !is_bool(&tr->confirmed)
+                    || !is_bool(&tr->open) || tr->l2_size > TAKEOVER_MAX_L2
+                    || tr->pad2[0] || tr->pad2[1] || !tr->own_nonce
+                ? EINVAL
+                : check_key(&key));
 }
 
 static int
@@ -78,7 +88,9 @@ takeover_state_check(const void *body, size_t size)
         || size != takeover_state_size(head->n_remotes, head->n_connections)) {
         return EPROTO;
     }
-    error = protocol_check_body(SHIM_CONGESTION, &head->law, sizeof head->law);
+    error = head->pad ? EINVAL
+                      : protocol_check_body(SHIM_CONGESTION, &head->law,
+                                            sizeof head->law);
     for (uint32_t i = 0; !error && i < head->n_remotes; i++) {
         error = check_remote(&remotes[i]);
     }
@@ -133,7 +145,8 @@ cc_save(struct cc *cc, void *body)
     struct takeover_connection c;
     char *end;
 
-    *head = (struct takeover_state) {
+    *head = (struct takeover_state){
+        .managed_at = cc->remotes.managed_at,
         .law = { .gamma = cc->gamma, .beta = cc->beta, .floor = cc->floor },
     };
     for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
@@ -220,6 +233,7 @@ cc_restore(struct cc *cc, const void *body, uint64_t now)
     const struct takeover_remote *remotes = (const void *) (head + 1);
 
     cc_set_law(cc, &head->law);
+    cc->remotes.managed_at = head->managed_at;
     for (uint32_t i = 0; i < head->n_remotes; i++) {
         restore_remote(cc, &remotes[i], now);
     }

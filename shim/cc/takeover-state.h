@@ -8,9 +8,10 @@
  *
  * Only a connection's SYNs contain its window scale, and the right edge of its
  * window moves step by step.  A new shim can learn neither again, so it
- * requests them once the old shim has stopped.  The nonces are included, so
- * that remote shims continue to exchange messages without new hellos.  Rates
- * are not: they are measured again within milliseconds.
+ * requests them once the old shim has stopped.  The keys, nonces and numbers
+ * of messages are included, so that remote shims continue to exchange messages
+ * without new hellos.  Rates are not: they are measured again within
+ * milliseconds.
  *
  * The body is a struct takeover_state, then its remote shims, then its
  * connections.  Both processes are on one host: times are nanoseconds of
@@ -21,13 +22,16 @@
  * Pure functions over the caller's memory; takeover_state_check() is safe on
  * arbitrary bytes. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "wire/shim-protocol.h"
 
 struct takeover_state {
+    uint64_t managed_at;        /* When the first keys came, 0: never. */
     struct shim_congestion law; /* In force. */
+    uint32_t pad;               /* 0. */
     uint32_t n_remotes, n_connections;
 };
 
@@ -35,15 +39,24 @@ struct takeover_state {
 
 /* A remote host.  Addresses as in struct shim_flow_key. */
 struct takeover_remote {
+    uint64_t nonce;             /* Goes into messages to it. */
+    uint64_t own_nonce;         /* Must be in messages from it. */
+    uint64_t sent;              /* Number of the last message to it. */
+    uint64_t seen;              /* Largest number of a message from it. */
+    uint64_t window;            /* Bit N: number 'seen' - N has arrived. */
+    uint64_t key_at;            /* When 'key' came. */
     uint8_t family;             /* 4 or 6. */
-    uint8_t verified;           /* 1: its shim has sent a valid hello. */
-    uint8_t flags;              /* HELLO_* of its hello. */
+    bool verified;              /* Messages to its shim may be sent. */
+    bool has_key, has_old_key;  /* These keys are set. */
+    bool confirmed;             /* A message with 'key' has arrived. */
+    uint8_t flags;              /* HELLO_* of its last message. */
     uint8_t l2_size;            /* Bytes of 'l2', 0 if not known. */
-    uint32_t nonce;             /* Goes into messages to it. */
-    uint32_t own_nonce;         /* Must be in messages from it. */
+    bool open;                  /* It was verified without a key when the first
+                                 * keys came. */
+    uint8_t key[SHIM_KEY_BYTES], old_key[SHIM_KEY_BYTES];
     uint8_t local[16], remote[16];
     uint8_t l2[TAKEOVER_MAX_L2];        /* Ethernet header of packets to it. */
-    uint8_t pad[2];             /* 0. */
+    uint8_t pad2[2];                    /* 0. */
 };
 
 enum connection_flags {

@@ -28,6 +28,10 @@
 #define EMPTY_NS (MS / 2)       /* After a round trip and this time without
                                  * data, a flow has none to send. */
 #define MAX_HOLD_NS NS_PER_S    /* Longest validity of a grant. */
+#define FLOOR_SENDERS                                                          \
+    32                          /* Hosts that may divide the floor of a        \
+                                 * receiver: a grant is at least a flow's part \
+                                 * of that. */
 #define NO_RATE UINT64_MAX      /* 'paced' of a queue that is starting. */
 
 static void
@@ -98,6 +102,15 @@ uplink_remove(struct cc *cc, struct cc_flow *flow)
     }
 }
 
+/* Returns the least rate that a grant may have. */
+static uint64_t
+least_grant(const struct cc *cc)
+{
+    double floor = cc->law.floor * cc->config.uplink_bps / FLOOR_SENDERS;
+
+    return larger(floor / larger(cc->out.n, 1), 1);
+}
+
 void
 uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
             uint64_t until, uint64_t now)
@@ -105,7 +118,8 @@ uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
     struct cc_leaving *out = &flow->out;
     uint64_t most = now + MAX_HOLD_NS;
 
-    out->granted = bps < 1 ? 1 : bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps;
+    out->granted =
+        larger(bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps, least_grant(cc));
     out->until = until < most ? until : most;
     out->granted_at = now;
     out->has_grant = true;
@@ -295,10 +309,12 @@ send_reports(struct cc *cc, enum grant_type type,
 
         if (rs && due(cc, flow, now)) {
             any = true;
-            message_add(cc, rs, type, &(struct grant) {
-                .sender_port = flow->key.local_port,
-                .receiver_port = flow->key.remote_port,
-            });
+            message_add(cc, rs, type,
+                        &(struct grant){
+                            .sender_port = flow->key.local_port,
+                            .receiver_port = flow->key.remote_port,
+                        },
+                        now);
         }
     }
     for (uint32_t i = 0; any && i < cc->out.n; i++) {
@@ -306,7 +322,7 @@ send_reports(struct cc *cc, enum grant_type type,
         struct remote_shim *rs = cc_verified_remote(flow);
 
         if (rs && rs->message.n) {
-            message_send(cc, rs, type);
+            message_send(cc, rs, type, now);
         }
     }
 }

@@ -12,6 +12,7 @@
 #endif
 
 #include "base/memory.h"
+#include "base/shares.h"
 #include "wire/slot-tag.h"
 
 #define N_WAYS FLOW_CACHE_WAYS
@@ -32,10 +33,11 @@ struct flow_cache {
                           const uint16_t *slots, uint32_t n);
     uint64_t *words;    /* Buckets of N_WAYS words. */
     uint64_t secret[4]; /* The last two for IPv6 addresses. */
+    struct shares shares;
+    struct shares_user users[SHIM_MAX_SLOTS]; /* By slot. */
 };
 
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_RELAXED)
-#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELAXED)
 
 static inline uint64_t *
 bucket_of(const struct flow_cache *fc, uint64_t hash)
@@ -197,31 +199,98 @@ flow_cache_unlearned(const struct flow_cache *fc, const uint64_t *hashes,
     return fc->unlearned(fc, hashes, slots, n);
 }
 
+/* Returns the way of a bucket for a new flow of 'slot', -1 if it gets none.  A
+ * flow of no job makes space for any other. */
+static int
+find_way(struct flow_cache *fc, const uint64_t *bucket, uint16_t slot,
+         uint32_t chance)
+{
+    struct shares_entry old[N_WAYS];
+    int none = -1, i;
+
+    for (i = 0; i < N_WAYS; i++) {
+        int way = (chance + i) % N_WAYS;
+        uint64_t word = LOAD(&bucket[way]);
+
+        if (!word) {
+            return way;
+        }
+        none = slot_of(word) ? none : way;
+        old[i] = (struct shares_entry){ &fc->users[slot_of(word)], 0, true };
+    }
+    if (none >= 0 || !slot) {
+        return none;
+    }
+    i = shares_choose(&fc->shares, &fc->users[slot], old, N_WAYS);
+    return i < 0 ? -1 : (int) ((chance + i) % N_WAYS);
+}
+
+/* Replaces a word, and counts the flows of both slots. */
+static void
+store(struct flow_cache *fc, uint64_t *word, uint64_t value)
+{
+    uint16_t slot = slot_of(value);
+    uint16_t was = slot_of(__atomic_exchange_n(word, value, __ATOMIC_RELAXED));
+
+    if (was && was != slot) {
+        shares_drop(&fc->shares, &fc->users[was]);
+    }
+    if (slot && was != slot) {
+        shares_take(&fc->shares, &fc->users[slot]);
+    }
+}
+
 /* Makes the flow of 'hash' one of 'slot'.  If its bucket is full, another flow
- * is forgotten, which 'chance' selects: it must differ from call to call, so
- * that flows with packets do not displace each other for ever while the bucket
- * has flows without. */
+ * is forgotten, or it is not learned; 'chance' selects among those of a slot:
+ * it must differ from call to call, so that flows with packets do not displace
+ * each other for ever while the bucket has flows without. */
 void
 flow_cache_learn(struct flow_cache *fc, uint64_t hash, uint16_t slot,
                  uint32_t chance)
 {
-    uint64_t *bucket = bucket_of(fc, hash), *free = NULL;
+    uint64_t *bucket = bucket_of(fc, hash);
     uint64_t value = word_of(hash, slot);
     bool found = false;
+    int way;
 
     /* Two threads may have added the flow at the same time. */
-    for (int way = 0; way < N_WAYS; way++) {
-        uint64_t word = LOAD(&bucket[way]);
-
-        if (!((word ^ hash) & PRINT_MASK)) {
-            STORE(&bucket[way], value);
+    for (way = 0; way < N_WAYS; way++) {
+        if (!((LOAD(&bucket[way]) ^ hash) & PRINT_MASK)) {
+            store(fc, &bucket[way], value);
             found = true;
         }
-        free = word ? free : &bucket[way];
     }
-    if (!found) {
-        STORE(free ? free : &bucket[chance % N_WAYS], value);
+    way = found ? -1 : find_way(fc, bucket, slot & SLOT_TAG_SLOT, chance);
+    if (way >= 0) {
+        store(fc, &bucket[way], value);
     }
+}
+
+void
+flow_cache_forget(struct flow_cache *fc, uint16_t slot)
+{
+    struct shares_user *user = &fc->users[slot];
+
+    for (size_t i = 0; SHARES_LOAD(&user->n) && i < N_BYTES / 8; i++) {
+        uint64_t word = LOAD(&fc->words[i]);
+
+        if (slot_of(word) == slot
+            && __atomic_compare_exchange_n(&fc->words[i], &word, 0, false,
+                                           __ATOMIC_RELAXED,
+                                           __ATOMIC_RELAXED)) {
+            shares_drop(&fc->shares, user);
+        }
+    }
+    user->n_refused = 0;
+}
+
+uint64_t
+flow_cache_refused(const struct flow_cache *fc, uint16_t slot)
+{
+    const struct shares_user *user = &fc->users[slot];
+    uint32_t n = SHARES_LOAD(&user->n), share = shares_of(&fc->shares, user);
+
+    return SHARES_LOAD(&user->n_refused) + (n > share ? n - share : 0);
 }
 
 static void
@@ -268,6 +337,9 @@ flow_cache_create(uint64_t seed)
     fc->words = must(aligned_alloc(N_BYTES, N_BYTES));
     madvise(fc->words, N_BYTES, MADV_HUGEPAGE);
     memset(fc->words, 0, N_BYTES);
+
+    /* As many flows in buckets of eight find a way, but for one in 10^6. */
+    fc->shares.size = FLOW_CACHE_BUCKETS;
     return fc;
 }
 

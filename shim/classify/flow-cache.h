@@ -8,7 +8,10 @@
  * A packet from the host has the slot of its job in its tag, a received packet
  * does not.  So forwarding threads store the slot of each flow that passes,
  * and look received packets up.  The size is fixed: a full bucket forgets one
- * of its flows, which is learned again with its next packet.
+ * of its flows, which is learned again with its next packet, or does not learn
+ * the new one.  Which is decided by the share of each slot (base/shares.h): a
+ * job that opens many connections takes none of a job with few.  Flows of no
+ * job, as which unknown ones count anyway, take only what jobs leave.
  *
  * A flow is identified by a keyed hash of 64 bits and takes one 64-bit word,
  * which is written atomically: threads need no locks, and nothing has to be
@@ -40,6 +43,8 @@
  *    }
  *
  *    flow_cache_lookup(fc, hashes, n, slots);            (received)
+ *
+ *    flow_cache_forget(fc, slot);        (its job has ended)
  *
  * 'pad' of a key and the unused part of its addresses must be 0.  Any number
  * of threads may learn and look up.  All memory is allocated at creation. */
@@ -116,5 +121,10 @@ uint64_t flow_cache_unlearned(const struct flow_cache *,
                               uint32_t n);
 void flow_cache_learn(struct flow_cache *, uint64_t hash, uint16_t slot,
                       uint32_t chance);
+void flow_cache_forget(struct flow_cache *, uint16_t slot);
+
+/* Returns the number of flows of the slot's job beyond its share: those that
+ * it has, and those that were not learned or forgotten. */
+uint64_t flow_cache_refused(const struct flow_cache *, uint16_t slot);
 
 #endif /* shim/classify/flow-cache.h */

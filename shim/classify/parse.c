@@ -58,6 +58,17 @@ set_addresses(const uint8_t *source, const uint8_t *destination, size_t size,
     memcpy(key->remote, from_host ? destination : source, size);
 }
 
+/* Notes the UDP header at 'at' of a fragment that ends at 'end' and begins at
+ * 'offset' of its datagram. */
+static void
+note_fragment(uint16_t offset, uint8_t protocol, size_t at, size_t end,
+              struct parsed *p)
+{
+    if (!offset && protocol == IPPROTO_UDP && end - at >= UDP_SIZE) {
+        p->udp = at;
+    }
+}
+
 static enum parsed_kind
 parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
            struct parsed *p)
@@ -75,6 +86,8 @@ parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
         return PARSED_MALFORMED;
     }
     if (get_be16(ip + 6) & 0x3fff) {      /* More fragments, or an offset. */
+        note_fragment(get_be16(ip + 6) & 0x1fff, ip[9], at + header,
+                      at + total, p);
         return PARSED_IP;
     }
     if (ip[9] != IPPROTO_TCP && ip[9] != IPPROTO_UDP) {
@@ -135,6 +148,10 @@ parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
 
         return neighbour ? PARSED_NEIGHBOUR : PARSED_IP;
     }
+    if (protocol == IPPROTO_FRAGMENT && end - next >= 8) {
+        note_fragment(get_be16(frame + next + 2) >> 3, frame[next], next + 8,
+                      end, p);
+    }
     if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) {
         return PARSED_IP;
     }
@@ -181,25 +198,57 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
 }
 
 /* If '*p', the result of parse_frame() for 'frame', is a VXLAN packet between
- * two of 'tunnels' with a flow inside, replaces the key by that of the inner
- * flow. */
-void
-parse_inner(const uint8_t *frame, bool from_host,
-            const struct prefix_list *tunnels, struct parsed *p)
+ * two of 'tunnels', parses the frame inside into '*inner' and returns its
+ * start, else returns NULL. */
+static const uint8_t *
+find_inner(const uint8_t *frame, bool from_host,
+           const struct prefix_list *tunnels, const struct parsed *p,
+           struct parsed *inner)
 {
     const uint8_t *udp = frame + p->l4;
     const uint8_t *vxlan = udp + UDP_SIZE, *inside = vxlan + VXLAN_SIZE;
-    struct parsed inner;
 
     if (p->kind != PARSED_FLOW || p->key.protocol != IPPROTO_UDP
         || p->end - p->l4 < UDP_SIZE + VXLAN_SIZE
         || get_be16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)
         || !prefix_list_has(tunnels, p->key.family, p->key.local)
         || !prefix_list_has(tunnels, p->key.family, p->key.remote)) {
-        return;
+        return NULL;
     }
-    parse_frame(inside, frame + p->end - inside, from_host, &inner);
-    if (inner.kind == PARSED_FLOW) {
+    parse_frame(inside, frame + p->end - inside, from_host, inner);
+    return inside;
+}
+
+/* Replaces the key of '*p', the result of parse_frame() for 'frame', by that
+ * of a flow inside a VXLAN packet between two of 'tunnels'. */
+void
+parse_inner(const uint8_t *frame, bool from_host,
+            const struct prefix_list *tunnels, struct parsed *p)
+{
+    struct parsed inner;
+
+    if (find_inner(frame, from_host, tunnels, p, &inner)
+        && inner.kind == PARSED_FLOW) {
         p->key = inner.key;
     }
+}
+
+/* Returns true if '*p', the result of parse_frame() for 'frame' of the host,
+ * is a UDP datagram to 'port', the first fragment of one, or has one inside a
+ * VXLAN packet between two of 'tunnels', which may be null. */
+bool
+parse_is_udp_to(const uint8_t *frame, const struct parsed *p,
+                const struct prefix_list *tunnels, uint16_t port)
+{
+    uint16_t udp = (p->kind != PARSED_FLOW           ? p->udp
+                    : p->key.protocol == IPPROTO_UDP ? p->l4
+                                                     : 0);
+    const uint8_t *inside;
+    struct parsed inner;
+
+    if (udp && get_be16(frame + udp + 2) == port) {
+        return true;
+    }
+    inside = tunnels ? find_inner(frame, true, tunnels, p, &inner) : NULL;
+    return inside && parse_is_udp_to(inside, &inner, NULL, port);
 }

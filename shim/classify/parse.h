@@ -73,6 +73,8 @@ struct parsed {
                                  * PARSED_FLOW. */
     uint16_t end;               /* Offset of the end of the IP packet, only if
                                  * PARSED_FLOW. */
+    uint16_t udp;               /* Offset of the UDP header of a datagram's
+                                 * first fragment, 0 if it is none. */
     uint8_t family;             /* 4 or 6, 0 if not IP. */
     struct shim_flow_key key;   /* Only if PARSED_FLOW. */
 };
@@ -87,6 +89,8 @@ void parse_frame(const uint8_t *frame, size_t length, bool from_host,
                  struct parsed *);
 void parse_inner(const uint8_t *frame, bool from_host,
                  const struct prefix_list *tunnels, struct parsed *);
+bool parse_is_udp_to(const uint8_t *frame, const struct parsed *,
+                     const struct prefix_list *tunnels, uint16_t port);
 
 /* By protocol: the minimum length of an IPv4 packet with ports, or UINT32_MAX
  * if the protocol has none. */

@@ -14,7 +14,9 @@
 
 #include "base/memory.h"
 #include "shim/capture/tap.h"
+#include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "wire/buffer.h"
 
@@ -336,8 +338,27 @@ clear_slots(const struct server_config *c, const uint16_t *slots, size_t n)
 
     for (size_t i = 0; i < n && !error; i++) {
         error = job_slots_clear(c->slots, slots[i]);
+        if (!error) {
+            flow_cache_forget(c->flows, slots[i]);
+        }
     }
     return error;
+}
+
+static size_t
+get_refused(const struct server_config *c, struct shim_refused *refused)
+{
+    size_t n = 0;
+
+    for (uint16_t slot = 1; slot < SHIM_MAX_SLOTS; slot++) {
+        uint64_t count = flow_cache_refused(c->flows, slot);
+
+        if (count) {
+            refused[n++] =
+                (struct shim_refused){ .slot = slot, .count = count };
+        }
+    }
+    return n * sizeof *refused;
 }
 
 static int
@@ -365,6 +386,19 @@ get_connections(const struct server_config *c, void *reply, size_t *reply_size)
         *reply_size = 0;
     }
     return error;
+}
+
+static int
+get_peers(const struct server_config *c, struct shim_peer *peers,
+          size_t *reply_size)
+{
+    size_t n = 0;
+
+    if (c->cc && !cc_peers(c->cc, peers, &n)) {
+        return EAGAIN;
+    }
+    *reply_size = n * sizeof *peers;
+    return 0;
 }
 
 static struct client *
@@ -423,6 +457,9 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
     case SHIM_BINS:
         *reply_size = get_bins(c, body, s->reply);
         return 0;
+    case SHIM_REFUSED:
+        *reply_size = get_refused(c, s->reply);
+        return 0;
     case SHIM_LEASE:
         job_slots_lease(c->slots, c->now(), lease->ms, lease->default_dscp);
         return 0;
@@ -435,8 +472,17 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
                          ((const struct shim_min_share *) body)->share);
         return 0;
     case SHIM_CONGESTION:
-        c->set_congestion(c->aux, body);
+        if (c->cc) {
+            cc_set_law(c->cc, body);
+        }
         return 0;
+    case SHIM_KEYS:
+        if (c->cc) {
+            cc_set_keys(c->cc, body, size / sizeof(struct shim_key));
+        }
+        return 0;
+    case SHIM_PEERS:
+        return get_peers(c, s->reply, reply_size);
     case SHIM_CONTROL:
         job_slots_set_control(c->slots, control->dscp, control->levels);
         return 0;

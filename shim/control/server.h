@@ -29,6 +29,8 @@
 #include "wire/shim-protocol.h"
 
 struct bursts;
+struct cc;
+struct flow_cache;
 struct job_slots;
 struct server;
 struct tap;
@@ -38,8 +40,10 @@ struct tap;
 
 struct server_config {
     struct job_slots *slots;
+    struct flow_cache *flows;
     struct bursts *bursts;
     struct tap *tap;
+    struct cc *cc; /* NULL for none. */
     uint64_t boot_id;
     uint32_t mtu;
 
@@ -49,7 +53,6 @@ struct server_config {
     void (*get_stats)(void *aux, struct shim_stats *);
     uint64_t (*get_rate)(void *aux);
     void (*set_min_share)(void *aux, uint32_t share);
-    void (*set_congestion)(void *aux, const struct shim_congestion *);
     uint64_t (*now)(void); /* Nanoseconds, the clock of the slots. */
 
     /* take_over() executes a step of struct shim_take_over, returns 0 or a

@@ -74,6 +74,8 @@ create_cc(struct forward *f)
 {
     struct cc_config config = *f->config.cc;
 
+    config.uplink_bps = f->config.rate_bps;
+    config.tunnels = f->config.tunnels;
     config.queues = egress_queues(f->egress);
     config.send = send_message;
     config.aux = f;
@@ -160,20 +162,30 @@ cc_frame_end(struct rte_mbuf *frame, const struct cc_frame *cf,
     packet->length = rte_pktmbuf_data_len(frame);
 }
 
-/* Passes frames from the host to congestion control and updates 'packets',
- * which have their bytes. */
-static void
+/* Passes frames from the host to congestion control, frees those that it
+ * drops, and updates 'packets', which have their bytes.  Returns how many
+ * frames are left in all three arrays. */
+static uint32_t
 control_from_host(struct forward *f, struct rte_mbuf **frames,
                   struct packet *packets, struct verdict *v, uint32_t n,
                   uint64_t now)
 {
+    uint32_t n_left = 0;
+
     for (uint32_t i = 0; i < n; i++) {
         struct cc_frame cf = cc_frame_begin(frames[i]);
 
-        cc_from_host(f->cc, &cf, &v[i], now);
-        cc_frame_end(frames[i], &cf, &packets[i]);
         f->pool = frames[i]->pool;
+        if (!cc_from_host(f->cc, &cf, &v[i], now)) {
+            rte_pktmbuf_free(frames[i]);
+            continue;
+        }
+        frames[n_left] = frames[i];
+        v[n_left] = v[i];
+        cc_frame_end(frames[i], &cf, &packets[n_left]);
+        n_left++;
     }
+    return n_left;
 }
 
 /* Passes frames from the uplink to congestion control, and frees its messages.
@@ -220,7 +232,7 @@ receive_from_host(struct forward *f, uint64_t now)
     classify_frames(&f->classifier, frames, n,
                     job_slots_leased(f->config.slots, now), packets, verdicts);
     if (f->cc) {
-        control_from_host(f, frames, packets, verdicts, n, now);
+        n = control_from_host(f, frames, packets, verdicts, n, now);
     }
     if (f->config.tag) {
         tag_burst(packets, verdicts, n,
@@ -246,7 +258,7 @@ collect_from_lanes(struct forward *f, uint64_t now)
 
         fetch_packets(frames, n, packets);
         if (f->cc) {
-            control_from_host(f, frames, packets, verdicts, n, now);
+            n = control_from_host(f, frames, packets, verdicts, n, now);
             if (f->config.tag) {
                 tag_burst(packets, verdicts, n,
                           job_slots_level_dscps(f->config.slots));

@@ -177,6 +177,32 @@ route_socket_find(struct route_socket *rs, const char *iface, int *ifindex)
 }
 
 static int
+take_route(const struct nlmsghdr *nlh, void *route_)
+{
+    const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+    struct route *route = route_;
+
+    route->type = rtm->rtm_type;
+    route->ifindex = route_attr_u32(route_attr(nlh, RTA_OIF), 0);
+    return MNL_CB_OK;
+}
+
+int
+route_socket_get_route(struct route_socket *rs, int family,
+                       const uint8_t *address, struct route *route)
+{
+    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETROUTE, NLM_F_ACK);
+    size_t size = family == AF_INET ? 4 : 16;
+    struct rtmsg *rtm = mnl_nlmsg_put_extra_header(nlh, sizeof *rtm);
+
+    rtm->rtm_family = family;
+    rtm->rtm_dst_len = 8 * size;
+    mnl_attr_put(nlh, RTA_DST, size, address);
+    *route = (struct route){ .type = RTN_UNSPEC };
+    return route_socket_transact(rs, nlh, take_route, route);
+}
+
+static int
 take_nsid(const struct nlmsghdr *nlh, void *nsid)
 {
     *(int *) nsid = route_attr_u32(route_attr(nlh, NETNSA_NSID), -1);
@@ -225,6 +251,8 @@ route_attr(const struct nlmsghdr *nlh, uint16_t type)
 
     if (nlh->nlmsg_type <= RTM_SETLINK) {
         header = sizeof(struct ifinfomsg);
+    } else if (nlh->nlmsg_type == RTM_NEWROUTE) {
+        header = sizeof(struct rtmsg);
     } else if (nlh->nlmsg_type >= RTM_NEWNSID) {
         header = sizeof(struct rtgenmsg);
     }

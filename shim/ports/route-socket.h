@@ -58,12 +58,23 @@ int route_socket_list_tc(struct route_socket *, uint16_t type, int ifindex,
  * positive errno. */
 int route_socket_find(struct route_socket *, const char *iface, int *ifindex);
 
+/* Where the kernel sends packets. */
+struct route {
+    int type;    /* RTN_*. */
+    int ifindex; /* 0: none. */
+};
+
+/* Stores the route to an address of AF_INET or AF_INET6.  Returns 0 or a
+ * positive errno. */
+int route_socket_get_route(struct route_socket *, int family,
+                           const uint8_t *address, struct route *);
+
 /* Returns the id that this namespace has for the one of 'fd', -1 if none. */
 int route_socket_get_nsid(struct route_socket *, int fd);
 
 /* Return the first attribute of this type of a message about an interface, a
- * namespace, or a qdisc, class or filter; or of those within another one,
- * which may be NULL.  NULL without one. */
+ * route, a namespace, or a qdisc, class or filter; or of those within another
+ * one, which may be NULL.  NULL without one. */
 const struct nlattr *route_attr(const struct nlmsghdr *, uint16_t type);
 const struct nlattr *route_attr_in(const struct nlattr *, uint16_t type);
 

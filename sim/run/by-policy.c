@@ -20,6 +20,7 @@ sim_policy_options(const struct policy *policy)
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
         .latest = policy->objective_latest,
+        .owner_memory_s = policy->owner_memory_s,
         .early = {
             .samples = policy->early_samples < PROGRESS_WINDOW
                        ? policy->early_samples : PROGRESS_WINDOW,

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "order/problem/memory.h"
 #include "sim/run/records.h"
@@ -18,6 +19,7 @@ static void stage_begin(struct live *, const struct workload_cojob *,
                         size_t rung);
 static void stage_end(struct live *, struct live_stage *);
 static void exchange_end(struct live *, struct live_job *);
+static void cojob_end(struct live *, const struct workload_cojob *);
 
 static void
 begin_unit(struct live *live, struct unit *unit)
@@ -322,6 +324,9 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
     }
     if (live->weighted) {
         find_whole(live, stage, iterations);
+        for (size_t i = 0; i < stage->n_jobs; i++) {
+            stage->work += iterations * stage->jobs[i].work;
+        }
     }
 }
 
@@ -455,9 +460,94 @@ stage_end(struct live *live, struct live_stage *stage)
     plain_next(plain, live->now - stage->record->begin);
     live->n_ended++;
     candor_remove(&live->candor, &stage->announcement);
+    live->served[stage->record->cojob] += stage->work;
     live_stage_destroy(stage);
     if (next < cojob->n_rungs) {
         stage_begin(live, cojob, next);
+    } else {
+        cojob_end(live, cojob);
+    }
+}
+
+/* Keeps what 'cojob' was served in the account of its owner, and begins the
+ * cojob that waits for its end. */
+static void
+cojob_end(struct live *live, const struct workload_cojob *cojob)
+{
+    const struct workload *w = live->workload;
+    size_t i = cojob - w->cojobs;
+
+    if (live->options->owner_memory_s > 0) {
+        account_add(&live->accounts[live->owners[i]], live->served[i],
+                    live->now, live->options->owner_memory_s);
+    }
+    if (i + 1 < w->n_cojobs && cojob[1].follows && cojob[1].n_rungs) {
+        stage_begin(live, &cojob[1], 0);
+    }
+}
+
+/* Returns what 'stage' adds to the account of its owner. */
+static struct account_search
+search_of(const struct live *live, const struct live_stage *stage)
+{
+    const struct sim_stage *record = stage->record;
+    double own = workload_rung_iterations(stage->cojob, record->rung);
+
+    return (struct account_search){
+        .owner = live->owners[record->cojob],
+        .work = live->served[record->cojob]
+                + stage->work * (1 + stage->announcement.later / own),
+    };
+}
+
+void
+live_find_debts(const struct live *live)
+{
+    struct account_search *searches =
+        order_alloc(live->n_units, sizeof *searches);
+    struct live_stage **stages = order_alloc(live->n_units, sizeof *stages);
+    size_t n = 0;
+
+    for (size_t u = 0; u < live->n_units; u++) {
+        live->units[u]->stage->place = -1;
+    }
+    for (size_t u = 0; u < live->n_units; u++) {
+        struct live_stage *stage = live->units[u]->stage;
+
+        if (stage->place < 0) {
+            stage->place = 0;
+            stages[n] = stage;
+            searches[n++] = search_of(live, stage);
+        }
+    }
+    account_debts(live->accounts, live->workload->n_cojobs, live->now,
+                  live->options->owner_memory_s, searches, n);
+    for (size_t i = 0; i < n; i++) {
+        stages[i]->debt = searches[i].debt;
+    }
+    free(searches);
+    free(stages);
+}
+
+/* Gives the cojobs of each user one account. */
+static void
+find_owners(struct live *live)
+{
+    const struct workload *w = live->workload;
+
+    live->owners = order_alloc(w->n_cojobs, sizeof *live->owners);
+    live->accounts = order_alloc(w->n_cojobs, sizeof *live->accounts);
+    live->served = order_alloc(w->n_cojobs, sizeof *live->served);
+    for (size_t i = 0; i < w->n_cojobs; i++) {
+        const char *user = w->cojobs[i].user;
+        size_t owner = i;
+
+        for (size_t j = 0; user && j < i && owner == i; j++) {
+            const char *other = w->cojobs[j].user;
+
+            owner = other && !strcmp(user, other) ? live->owners[j] : i;
+        }
+        live->owners[i] = owner;
     }
 }
 
@@ -498,6 +588,7 @@ live_init(struct live *live, const struct workload *w,
             live->factors[i] = 1;
         }
     }
+    find_owners(live);
     paths_init(&live->paths, fabric);
     unit_maker_init(&live->maker, fabric->n_ports);
     live->rates = rates_create(rule, &live->paths);
@@ -505,7 +596,9 @@ live_init(struct live *live, const struct workload *w,
     for (size_t i = 0; i < w->n_cojobs; i++) {
         live->arrivals[i].key = w->cojobs[i].arrival;
         live->arrivals[i].seq = i;
-        node_heap_push(&live->arriving, &live->arrivals[i]);
+        if (!w->cojobs[i].follows) {
+            node_heap_push(&live->arriving, &live->arrivals[i]);
+        }
     }
 }
 
@@ -517,6 +610,9 @@ live_uninit(struct live *live)
     unit_maker_uninit(&live->maker);
     paths_uninit(&live->paths);
     free(live->first_job);
+    free(live->owners);
+    free(live->accounts);
+    free(live->served);
     free(live->curves);
     free(live->plain);
     free(live->factors);

@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "order/order.h"
+#include "order/problem/account.h"
 #include "order/problem/announcement.h"
 #include "order/problem/iteration-weight.h"
 #include "order/problem/lateness.h"
@@ -90,6 +91,10 @@ struct live_stage {
     double whole;               /* Lower bound of its isolated time,
                                  * seconds. */
     struct announcement announcement;
+    double work;                /* Seconds of all ports in its iterations, if
+                                 * orders see iterations. */
+    double debt;                /* For what its owner was served, see
+                                 * account.h. */
     struct iteration_need need; /* At the last decision, for weighted
                                  * iterations. */
 
@@ -124,6 +129,10 @@ struct live {
     struct unit **units;        /* That have begun and not ended. */
     uint64_t n_begun_units, n_begun_flows;
     struct candor candor;       /* Of the running stages. */
+    size_t *owners;             /* Index of the account of each cojob, which
+                                 * is its own without a user. */
+    struct account *accounts;   /* One for each cojob; not all are used. */
+    double *served;             /* Work of the ended stages of each cojob. */
     size_t n_stages, n_ended;   /* That began, of those that ended. */
     struct sim_stage *stages;
     size_t n_jobs;
@@ -152,6 +161,9 @@ void live_flow_ended(struct live *, struct flow *);
  * unit's work 'i'. */
 double live_iteration_seconds(const struct live *, const struct live_job *,
                               size_t i);
+
+/* Sets 'debt' of the running stages. */
+void live_find_debts(const struct live *);
 
 /* Returns the share of what an iteration of 'job' moves that orders know.  As
  * in the controller (controller/model/demand.h), bytes are measured from the

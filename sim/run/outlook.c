@@ -150,7 +150,11 @@ describe_rungs(const struct live *live, const struct live_stage *stage,
         n += rungs[n].iterations > 0;
     }
     return announced_rungs_add(
-        rungs, n, announcement_debt(&stage->announcement, &live->candor));
+        rungs, n,
+        announcement_debt(&stage->announcement, &live->candor)
+            + (stage->work > 0 ? stage->debt / stage->work
+                                     * workload_rung_iterations(cojob, running)
+                               : 0));
 }
 
 /* Returns true if it is not known yet what the jobs of 'stage' move. */

@@ -123,6 +123,7 @@ need_of(const struct live *live, const struct live_stage *stage)
     const struct plain_times *plain = &live->plain[stage->record->cojob];
     struct iteration_need need = { .weight = stage->cojob->weight };
     double age = live->now - stage->record->begin;
+    double owed = stage->work > 0 ? 1 + stage->debt / stage->work : 1;
     double of_iterations = 0;
 
     for (size_t i = 0; i < stage->n_jobs; i++) {
@@ -137,10 +138,11 @@ need_of(const struct live *live, const struct live_stage *stage)
     need.work += (stage->announcement.later
                   + announcement_debt(&stage->announcement, &live->candor))
                  * of_iterations / stage->n_jobs;
-    need.weight *= order_aging(age, stage->whole, options->aging_s,
+    need.work += stage->debt;
+    need.weight *= order_aging(age, stage->whole * owed, options->aging_s,
                                options->aging_slowdown)
                    * lateness_weight(plain->spent, age, plain->before,
-                                     plain->end, options->latest);
+                                     plain->end, options->latest * owed);
     return need;
 }
 

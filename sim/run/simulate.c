@@ -301,6 +301,9 @@ decide(struct simulation *sim, struct sim_result *result)
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
     follow_in_plain(sim);
+    if (live->weighted) {
+        live_find_debts(live);
+    }
     remaining_problem(live, &sim->early, sim->problem);
     if (!live->weighted) {
         order_problem_age(sim->problem, sim->options->aging_s,

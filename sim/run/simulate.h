@@ -84,7 +84,8 @@ struct sim_options {
                                  * in addition, exponentially distributed. */
     uint64_t seed;              /* Of the jitter. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
-    double latest; /* For weighted iterations, see lateness.h. */
+    double latest;         /* For weighted iterations, see lateness.h. */
+    double owner_memory_s; /* See account.h. */
     struct progress_options early;      /* How metrics are judged by orders
                                  * that look at progress.  'theta' is that of
                                  * 'order'. */

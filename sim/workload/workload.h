@@ -72,6 +72,8 @@ struct workload_cojob {
     char *user;                 /* Owner; NULL if unknown. */
     double weight;              /* > 0. */
     double arrival;             /* Seconds. */
+    bool follows;               /* It arrives when the cojob before it has
+                                 * ended. */
     double hidden;              /* Share of its later rungs that it does not
                                  * announce to orders, 0 to 1. */
     double understated;         /* The same of its bytes: orders count the rest

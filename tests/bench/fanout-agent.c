@@ -29,6 +29,13 @@ on_lease(const struct telemetry_lease *lease, void *a_)
     return lease_notify(&a->lease, lease->generation, lease->lease_ms, now);
 }
 
+/* The agent has no shim, so that it gets none. */
+static bool
+on_keys(const struct json *keys, void *a)
+{
+    return false;
+}
+
 void
 fanout_agent_init(struct fanout_agent *a, int number, const char *hosts,
                   const char *telemetry, int period_ms)
@@ -42,7 +49,7 @@ fanout_agent_init(struct fanout_agent *a, int number, const char *hosts,
     wanted_init(&a->wanted, idl, a->host);
     report_init(&a->report, idl, a->host, time_msec());
     lease_init(&a->lease);
-    a->telemetry = telemetry_create(telemetry, on_lease, a);
+    a->telemetry = telemetry_create(telemetry, on_lease, on_keys, a);
     a->period_ms = period_ms;
     a->next_telemetry = time_msec() + random_range(period_ms);
 }

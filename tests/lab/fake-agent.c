@@ -46,6 +46,7 @@ job_to_json(const struct fake_job *job, long long elapsed)
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->name);
+    json_object_put(json, "uid", json_integer_create(getuid()));
     json_object_put(json, "tx_bytes", json_integer_create(bytes));
     json_object_put(json, "rx_bytes", json_integer_create(bytes / 2));
     json_object_put(json, "iteration",
@@ -91,6 +92,8 @@ make_report(const char *host, long long bps, const struct fake_job *jobs,
             " \"lane_lost\": 0, \"policed\": 0, \"malformed\": 0,"
             " \"port_restarts\": 0, \"cc_flows\": 0, \"cc_windows\": 0,"
             " \"cc_grants\": 0, \"cc_marks\": 0, \"untagged\": 0,"
+            " \"cc_forged\": 0, \"cc_refused\": 0,"
+            " \"cc_repeated\": 0, \"cc_disobeyed\": 0,"
             " \"level_bytes\": [0, 8, 0, 0, 0, 0, 0, 9],"
             " \"level_dropped\": [0, 0, 0, 0, 0, 0, 0, 2]}"));
     json_object_put(json, "jobs", array);

@@ -113,6 +113,14 @@ start_databases() {
     await "there are databases" test ! -S "$dir/$1/controller.ctl"
 }
 
+# lead_from RUN MS: the next controller of RUN takes a generation as if the
+# clock was MS milliseconds further.
+lead_from() {
+    ovsdb-client transact "unix:$dir/$1/intent.sock" '["Stagecoach_Intent",
+        {"op": "update", "table": "Leader", "where": [],
+         "row": {"generation": '$(($(date +%s%3N) + $2))'}}]' >/dev/null
+}
+
 # stop_databases RUN
 stop_databases() {
     STAGECOACH_RUNDIR="$dir/$1" "$BUILD/cli/stagecoach" controller stop \

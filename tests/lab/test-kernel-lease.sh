@@ -49,7 +49,7 @@ import ctypes, mmap, os, platform, struct, sys
 
 CALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
 OBJ_GET, PROG_QUERY = 7, 16
-SLOTS, SIZE = 1024, 8 * (6 + 2 * 128)
+SLOTS, SIZE = 1024, 8 * (7 + 2 * 128)
 
 def bpf(command, attr):
     n = ctypes.CDLL(None, use_errno=True).syscall(

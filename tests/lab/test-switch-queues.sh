@@ -140,8 +140,8 @@ ovs-vsctl list Port | cmp -s "$dir/ports" - || fail "ports were changed"
 echo "ok: the queues were kept"
 
 # A newer controller has changed the switch.
-ovs-vsctl set bridge br0 external_ids:stagecoach-generation=1000
-await "a newer controller is respected" says 'newer controller, of generation 1000'
+ovs-vsctl set bridge br0 external_ids:stagecoach-generation=9000000000000000
+await "a newer controller is respected" says 'newer controller, of generation 9000000000000000'
 says '"state":"refused"' || fail "not refused: $(switches)"
 ovs-vsctl set Queue "$queue" other_config:max-rate=1
 sleep 0.5

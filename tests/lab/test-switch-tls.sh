@@ -94,8 +94,7 @@ bridge br2 0000000000000003 $((base + 2))
 
 # The database decides which controller is newer.
 start_databases new
-stop_databases new || fail "controller stop"
-start_databases new
+lead_from new 86400000
 start_databases old
 controller new --switch=ssl:127.0.0.1:$base \
     --switch=ssl:127.0.0.1:$((base + 1)) \

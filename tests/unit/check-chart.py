@@ -300,10 +300,10 @@ class Agent(unittest.TestCase):
         self.assertNotIn(
             "add", self.containers["pods"]["securityContext"]["capabilities"])
 
-    def test_may_ask_the_kubelet(self):
+    def test_may_watch_pods(self):
         rules = self.objects["ClusterRole"]["rules"]
-        self.assertEqual(rules, [{"apiGroups": [""], "verbs": ["get"],
-                                  "resources": ["nodes/proxy"]}])
+        self.assertEqual(rules, [{"apiGroups": [""], "resources": ["pods"],
+                                  "verbs": ["get", "list", "watch"]}])
         binding = self.objects["ClusterRoleBinding"]
         self.assertEqual(binding["roleRef"]["name"],
                          self.objects["ClusterRole"]["metadata"]["name"])

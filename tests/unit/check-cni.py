@@ -63,7 +63,7 @@ class Cni(unittest.TestCase):
         self.assertEqual((status, result), (0, RESULT))
         self.assertEqual(self.agent.get_calls(1), [
             ["agent/claim", "launcher", "asha7", "bert-worker-0", "netns",
-             NETNS, "rung=2"]])
+             NETNS, "namespace=ml", "rung=2"]])
 
     def test_takes_the_claim_back(self):
         config = configure(self.agent, **annotate(stage="asha7/2", job="t1"))
@@ -79,13 +79,13 @@ class Cni(unittest.TestCase):
         self.assertEqual(call("CHECK", config)[:2], (0, None))
         self.assertEqual(self.agent.get_calls(1), [
             ["agent/claim", "launcher", "asha7", "bert-worker-0", "netns",
-             NETNS]])
+             NETNS, "namespace=ml"]])
 
     def test_claims_all_pods_if_told(self):
         call("ADD", configure(self.agent, claim="all"))
         self.assertEqual(self.agent.get_calls(1), [
             ["agent/claim", "launcher", "ml", "bert-worker-0", "netns",
-             NETNS]])
+             NETNS, "namespace=ml"]])
 
     def test_leaves_other_pods_alone(self):
         for args in ARGS, None, "", ";;=;K8S_POD_NAME", "K8S_POD_NAME=":

@@ -29,7 +29,7 @@ def read_program(argv, commands):
         return set()
     options = set(OPTION.findall(text))
     if re.match(r"usage: .* COMMAND \[ARG\.\.\.\]", text):
-        for name in re.findall(r"^  ([a-z]+)\b", text, re.M):
+        for name in re.findall(r"^  ([a-z][a-z-]*)", text, re.M):
             commands.add(name)
             options |= read_program(argv + [name], commands)
     return options

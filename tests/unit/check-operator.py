@@ -117,6 +117,8 @@ ANSWERS = {
     "controller/decisions-after": DECISIONS,
     "controller/override": OVERRIDE, "controller/undo": OVERRIDE,
     "controller/host-remove": {"host": "h9"},
+    "controller/host-revoke": {**OVERRIDE, "kind": "revoke", "target": "h9"},
+    "controller/raise-generation": {"above": 7, "beyond": ["h6"]},
 }
 calls = []
 states = []                     # Of the next replies to controller/status.
@@ -191,6 +193,16 @@ def main():
               "h9: removed; it is listed again when its agent connects\n")
         check("calls of host remove", calls[-2:],
               [status, ("controller/host-remove", ["h9", who, "sold"])])
+
+        check("host revoke", ask("host", "revoke", "h9"),
+              'h9 is refused from now on; "stagecoach undo 1" accepts it '
+              'again\n'.replace("h9", "1: h9", 1))
+        check("raise-generation", ask("controller", "raise-generation"),
+              "the next generation is above 7\nh6 claims one that no clock "
+              "explains: restart its agent or revoke it\n")
+        check("calls of these", calls[-4:],
+              [status, ("controller/host-revoke", ["h9", who, ""]),
+               status, ("controller/raise-generation", [who, ""])])
 
         # A controller that has just started has no intent database yet.
         states.extend(["disconnected", "starting"])

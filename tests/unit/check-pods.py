@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
 """check-pods.py STAGECOACH-PODS: it claims the cgroups of pods that work for
-a job, as a kubelet (here: a server of HTTP on TCP or a unix socket, or a
-file) lists them, and explains each failure in one line.
+a job, as an API server lists and watches them (here: a server of HTTP over
+TLS), or a kubelet (a unix socket) or a file lists them, and explains each
+failure in one line.  It asks no server without a certificate of its authority.
 """
 
 import http.server
 import json
 import os
+import shutil
 import socketserver
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from fake_agent import FakeAgent
@@ -43,10 +47,16 @@ LIST = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
 
 
 class Kubelet(http.server.BaseHTTPRequestHandler):
+    pods = LIST
+
+    def is_allowed(self):
+        return self.headers.get("Authorization",
+                                "Bearer t0ken") == "Bearer t0ken"
+
     def do_GET(self):
-        found = self.path == "/pods" and self.headers.get(
-            "Authorization", "Bearer t0ken") == "Bearer t0ken"
-        body = json.dumps(LIST).encode() if found else b"no"
+        found = (self.path.partition("?")[0] == "/pods"
+                 and self.is_allowed())
+        body = json.dumps(self.pods).encode() if found else b"no"
         self.send_response(200 if found else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -57,6 +67,37 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class ApiServer(Kubelet):
+    """Has one pod of the list in version 5, and another in version 6; who
+    watches version 6 is told that it is too old, and the list is empty."""
+
+    protocol_version = "HTTP/1.1"
+    pods = dict(LIST, metadata={"resourceVersion": "5"}, items=LIST["items"][:1])
+    asked = []
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        ApiServer.asked.append(query)
+        if "watch=true" not in query:
+            if len(ApiServer.asked) > 1:
+                ApiServer.pods = dict(LIST, items=[])
+            return super().do_GET()
+        pod = json.loads(json.dumps(LIST["items"][1]))
+        pod["metadata"]["resourceVersion"] = "6"
+        event = {"type": "ADDED", "object": pod}
+        if "resourceVersion=6" in query:
+            event = {"type": "ERROR", "object": {"code": 410}}
+        text = json.dumps(event).encode() + b"\n"
+        self.send_response(200 if path == "/pods" else 404)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for part in text[:20], text[20:]:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+        return None
 
 
 class UnixServer(socketserver.ThreadingUnixStreamServer):
@@ -86,8 +127,9 @@ class Pods(unittest.TestCase):
         self.write(LIST)
         self.claims = [
             ["agent/claim", "launcher", "asha7", "bert", "cgroup",
-             self.paths[0], "rung=2", "gpus=8"],
-            ["agent/claim", "launcher", "x", "x1", "cgroup", self.paths[1]]]
+             self.paths[0], "namespace=ml", "rung=2", "gpus=8"],
+            ["agent/claim", "launcher", "x", "x1", "cgroup", self.paths[1],
+             "namespace=ml"]]
 
     def tearDown(self):
         self.folder.cleanup()
@@ -110,15 +152,71 @@ class Pods(unittest.TestCase):
         self.assertEqual(self.run_on_file(), (0, ""))
         self.assertEqual(sorted(self.agent.get_calls()), self.claims)
 
-    def test_asks_a_kubelet_over_tcp(self):
-        server = serve(http.server.ThreadingHTTPServer(("127.0.0.1", 0),
-                                                       Kubelet))
-        url = f"http://127.0.0.1:{server.server_port}"
-        self.assertEqual(self.run_once("--pods", url + "/pods"), (0, ""))
-        self.assertEqual(sorted(self.agent.get_calls()), self.claims)
-        status, said = self.run_once("--pods", url + "/podz")
+    def test_passes_over_what_a_user_has_made(self):
+        if os.geteuid():
+            self.skipTest("needs root")
+        for path in self.paths[:2]:
+            os.chown(os.path.dirname(path), 1000, 1000)
+        os.rename(os.path.join(self.mount, "kubepods"),
+                  os.path.join(self.mount, "system.slice/kubepods"))
+        self.assertEqual(self.run_on_file(), (0, ""))
+        self.assertEqual(self.agent.get_calls(), [])
+
+    def serve_tls(self, name):
+        """Serves as an API server with a certificate for this host.  Returns
+        the server, and the file of the certificate."""
+        files = [os.path.join(self.folder.name, name + end)
+                 for end in (".key", ".pem")]
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+             "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj",
+             "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
+             "-keyout", files[0], "-out", files[1]],
+            check=True, capture_output=True)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(files[1], files[0])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        return serve(server), files[1]
+
+    @unittest.skipUnless(shutil.which("openssl"), "needs openssl")
+    def test_watches_an_api_server(self):
+        server, ca = self.serve_tls("api")
+        url = f"https://127.0.0.1:{server.server_port}/pods?fieldSelector=a"
+        with subprocess.Popen(
+                [PODS, "--interval", "1", "--pods", url, "--ca", ca,
+                 "--cgroup-mount", self.mount, "--rundir",
+                 self.agent.rundir], stderr=subprocess.PIPE,
+                text=True) as process:
+            calls = []
+            deadline = time.monotonic() + 20
+            while (self.claims[1] not in calls or len(ApiServer.asked) < 4) \
+                    and time.monotonic() < deadline:
+                calls += self.agent.get_calls()
+                time.sleep(0.01)
+            self.assertIn(self.claims[1], calls)
+            self.assertEqual(calls[0], self.claims[0])
+            process.kill()
+            self.assertEqual(process.stderr.read(), "")
+        self.assertEqual(
+            [query.partition("resourceVersion=")[2]
+             for query in ApiServer.asked[:4]], ["", "5", "6", ""])
+        self.assertTrue(all(query.startswith("fieldSelector=a")
+                            for query in ApiServer.asked))
+        server.shutdown()
+        server.server_close()
+
+    @unittest.skipUnless(shutil.which("openssl"), "needs openssl")
+    def test_believes_no_stranger(self):
+        server, _ = self.serve_tls("stranger")
+        _, ca = self.serve_tls("authority")
+        url = f"https://127.0.0.1:{server.server_port}/pods"
+        status, said = self.run_once("--pods", url, "--ca", ca)
         self.assertEqual(status, 1)
-        self.assertIn("404", said)
+        self.assertIn("certificate", said)
+        for words in ["--insecure"], ["--pods", url.replace("s:", ":")]:
+            self.assertNotEqual(self.run_once("--pods", url, *words)[0], 0)
+        self.assertEqual(self.agent.get_calls(), [])
         server.shutdown()
         server.server_close()
 

@@ -28,8 +28,9 @@
 #define CONNECT_US 15000000     /* Time limit for the first connection. */
 #define RETRY_MS 50
 #define POLL_US 500000          /* Longest time between checks of timeouts. */
-#define HELLO_US 10000000       /* Time limit for a join and for its group. */
-#define MAX_UNKNOWN 8           /* Visitors beyond two per seat. */
+#define JOIN_US 1000000         /* Time limit for a join, */
+#define GROUP_US 10000000       /* and for its group. */
+#define MAX_UNKNOWN 64          /* Visitors beyond two per seat. */
 
 /* A connection of a worker. */
 struct visitor {
@@ -450,15 +451,27 @@ end_weights(void *gs_, struct link *link)
     return NULL;
 }
 
+/* Returns an entry for a visitor.  If all are taken, the oldest one who has
+ * not joined leaves, or the oldest if all have: a worker joins at once. */
 static struct visitor *
-unused_visitor(const struct group_server *gs)
+make_place(struct group_server *gs)
 {
+    struct visitor *oldest = NULL;
+
     for (int i = 0; i < gs->n_visitors; i++) {
-        if (gs->visitors[i]->link.fd < 0) {
-            return gs->visitors[i];
+        struct visitor *v = gs->visitors[i];
+
+        if (v->link.fd < 0) {
+            return v;
+        }
+        if (!oldest || (oldest->joined && !v->joined)
+            || (oldest->joined == v->joined
+                && v->since_us < oldest->since_us)) {
+            oldest = v;
         }
     }
-    return NULL;
+    visitor_close(gs, oldest);
+    return oldest;
 }
 
 static int
@@ -466,17 +479,20 @@ listener_wait(void *gs_, short *events, int64_t *until_us)
 {
     const struct group_server *gs = gs_;
 
-    return unused_visitor(gs) ? gs->listener : -1;
+    return gs->listener;
 }
 
 static void
 listener_run(void *gs_, short revents)
 {
     struct group_server *gs = gs_;
-    struct visitor *v = unused_visitor(gs);
+    struct link link;
 
-    if (v && !link_accept(&v->link, gs->listener, gs->config->congestion)) {
-        v->name = address_of_peer(v->link.fd);
+    if (!link_accept(&link, gs->listener, gs->config->congestion)) {
+        struct visitor *v = make_place(gs);
+
+        v->link = link;
+        v->name = address_of_peer(link.fd);
         v->since_us = clock_monotonic_us();
     }
 }
@@ -490,8 +506,10 @@ expire_visitors(struct group_server *gs)
     for (int i = 0; i < gs->n_visitors; i++) {
         struct visitor *v = gs->visitors[i];
 
-        if (v->link.fd >= 0 && now - v->since_us > HELLO_US
-            && (!v->joined || !hears_visitor(v, &v->link))) {
+        if (v->link.fd >= 0
+            && ((!v->joined && now - v->since_us > JOIN_US)
+                || (!hears_visitor(v, &v->link)
+                    && now - v->since_us > GROUP_US))) {
             refuse_visitor(v, duplicate("did not join"));
         }
     }

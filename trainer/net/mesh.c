@@ -29,11 +29,14 @@
                                  * most. */
 #define KEEPALIVE_PARTS 3       /* Keepalive probes within the heartbeat
                                  * timeout. */
-#define HELLO_US 10000000       /* Time limit for a hello. */
+#define HELLO_US 1000000        /* Time limit for a hello. */
 #define MIN_RETRY_US 50000      /* Of the first failure; it doubles. */
 #define MAX_RETRY_US 1000000
 #define LAST_US 1000000 /* In which what was sent last arrives. */
 #define MAX_NAMED 4     /* Missing peers that an error names. */
+
+/* Lower ranks, and places for guests: at least as many as peers. */
+#define N_GREETINGS (2 * PEER_NET_MAX)
 
 /* A connection on which the hello or the welcome is missing. */
 struct greeting {
@@ -53,8 +56,8 @@ struct meeting {
     const struct peer_net_config *config;
     struct link *const *links;
     int listener;
-    struct greeting greetings[PEER_NET_MAX]; /* Lower ranks, then places
-                                              * for higher ones. */
+    struct greeting greetings[N_GREETINGS]; /* Lower ranks, then places for
+                                             * guests. */
     int n_missing;
     int64_t until_us;           /* For the next peer to connect. */
     struct heartbeat heartbeat; /* When to send heartbeats to those that have
@@ -273,33 +276,45 @@ guest_run(void *g_, short revents)
     }
 }
 
+/* Returns a place for a guest.  If all are taken, the oldest guest loses its
+ * own: a peer says hello at once. */
 static struct greeting *
-free_place(struct meeting *m)
+make_place(struct meeting *m)
 {
-    for (int i = m->config->rank; i < PEER_NET_MAX; i++) {
-        if (m->greetings[i].link.fd < 0) {
-            return &m->greetings[i];
+    struct greeting *oldest = NULL;
+
+    for (int i = m->config->rank; i < N_GREETINGS; i++) {
+        struct greeting *g = &m->greetings[i];
+
+        if (g->link.fd < 0) {
+            return g;
+        }
+        if (!oldest || g->until_us < oldest->until_us) {
+            oldest = g;
         }
     }
-    return NULL;
+    link_close(&oldest->link);
+    return oldest;
 }
 
 static int
 listener_wait(void *m_, short *events, int64_t *until_us)
 {
-    struct meeting *m = m_;
+    const struct meeting *m = m_;
 
-    return free_place(m) ? m->listener : -1;
+    return m->listener;
 }
 
 static void
 listener_run(void *m_, short revents)
 {
     struct meeting *m = m_;
-    struct greeting *g;
+    struct link link;
 
-    while ((g = free_place(m))
-           && !link_accept(&g->link, m->listener, m->config->congestion)) {
+    if (!link_accept(&link, m->listener, m->config->congestion)) {
+        struct greeting *g = make_place(m);
+
+        g->link = link;
         g->done = false;
         g->until_us = clock_monotonic_us() + HELLO_US;
     }
@@ -389,7 +404,7 @@ mesh_connect(const struct peer_net_config *config, int listener,
     };
     event_loop_init(&loop, config->control, control_stopped);
     event_loop_add(&loop, &listening, m);
-    for (int i = 0; i < PEER_NET_MAX; i++) {
+    for (int i = 0; i < N_GREETINGS; i++) {
         struct greeting *g = &m->greetings[i];
         bool call = i < config->rank;
 
@@ -403,7 +418,7 @@ mesh_connect(const struct peer_net_config *config, int listener,
     }
     meet(m, &loop);
     event_loop_uninit(&loop);
-    for (int i = 0; i < PEER_NET_MAX; i++) {
+    for (int i = 0; i < N_GREETINGS; i++) {
         link_close(&m->greetings[i].link);
         free(m->greetings[i].refusal);
     }

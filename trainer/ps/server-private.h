@@ -86,6 +86,8 @@ struct server {
                                  * last. */
     struct conn *conns;
     int n_conns;
+    uint64_t n_strangers; /* Closed, because they said no hello. */
+    int64_t told_us;      /* When a line said so last. */
     struct member *members;
     bool begun;                 /* The first weights are there. */
     size_t n_first;             /* First weights that have arrived, from the

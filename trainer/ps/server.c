@@ -23,10 +23,11 @@
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
-#define HELLO_US 10000000       /* Time limit for a hello. */
+#define HELLO_US 1000000        /* Time limit for a hello. */
 #define JOIN_US 60000000        /* Time limit for all hellos after the
                                  * first. */
-#define MAX_UNKNOWN 8         /* Connections without a hello. */
+#define MAX_UNKNOWN 64          /* Connections without a hello, at least. */
+#define TELL_US 1000000         /* Between lines about strangers. */
 #define POLL_US 500000          /* Longest time between checks of timeouts. */
 
 static const struct dispatcher hello_dispatcher, control_dispatcher;
@@ -457,6 +458,28 @@ expire_member(struct server *server, int rank, int64_t now)
     }
 }
 
+static bool
+is_stranger(const struct conn *conn)
+{
+    return conn->link.fd >= 0 && conn->rank < 0 && !conn->host;
+}
+
+/* Closes a connection without a hello.  Strangers can open many: one line a
+ * second names one of them. */
+static void
+close_stranger(struct server *server, struct conn *conn)
+{
+    int64_t now = clock_monotonic_us();
+
+    server->n_strangers++;
+    if (now - server->told_us >= TELL_US) {
+        fprintf(stderr, "server: %s: no hello, closed (%" PRIu64 " so far)\n",
+                conn->name, server->n_strangers);
+        server->told_us = now;
+    }
+    conn_close(server, conn);
+}
+
 /* Checks the timeouts: connections without a hello, lost or silent workers,
  * and a job that does not become complete. */
 static void
@@ -468,10 +491,8 @@ server_expire(struct server *server)
     for (int i = 0; i < server->n_conns; i++) {
         struct conn *conn = &server->conns[i];
 
-        if (conn->link.fd >= 0 && conn->rank < 0 && !conn->host
-            && now - conn->since_us > HELLO_US) {
-            fprintf(stderr, "server: %s: no hello, closed\n", conn->name);
-            conn_close(server, conn);
+        if (is_stranger(conn) && now - conn->since_us > HELLO_US) {
+            close_stranger(server, conn);
         }
     }
     for (int i = 0; i < server->config->n_workers && !server->ending; i++) {
@@ -696,15 +717,26 @@ server_fail(struct server *server, char *why)
     }
 }
 
+/* Returns a place for a connection.  If all are taken, the oldest connection
+ * without a hello gives up its own: a worker says hello at once. */
 static struct conn *
-unused_conn(struct server *server)
+make_place(struct server *server)
 {
+    struct conn *oldest = NULL;
+
     for (int i = 0; i < server->n_conns; i++) {
-        if (server->conns[i].link.fd < 0) {
-            return &server->conns[i];
+        struct conn *conn = &server->conns[i];
+
+        if (conn->link.fd < 0) {
+            return conn;
+        }
+        if (is_stranger(conn)
+            && (!oldest || conn->since_us < oldest->since_us)) {
+            oldest = conn;
         }
     }
-    return NULL;
+    close_stranger(server, oldest);
+    return oldest;
 }
 
 static void
@@ -712,12 +744,14 @@ listener_run(void *listener_, short revents)
 {
     const struct listener *listener = listener_;
     struct server *server = listener->server;
-    struct conn *conn = unused_conn(server);
-    int error = conn ? link_accept(&conn->link, listener->fd,
-                                   server->config->congestion) : EAGAIN;
+    struct link link;
+    int error = link_accept(&link, listener->fd, server->config->congestion);
 
     if (!error) {
-        conn->name = address_of_peer(conn->link.fd);
+        struct conn *conn = make_place(server);
+
+        conn->link = link;
+        conn->name = address_of_peer(link.fd);
         conn->since_us = clock_monotonic_us();
     } else if (error != EAGAIN) {
         server_fail(server, message("connection: %s", strerror(error)));
@@ -729,7 +763,7 @@ listener_wait(void *listener_, short *events, int64_t *until_us)
 {
     const struct listener *listener = listener_;
 
-    return unused_conn(listener->server) ? listener->fd : -1;
+    return listener->fd;
 }
 
 static void
@@ -777,7 +811,8 @@ server_init(struct server *server, const struct ps_server_config *config)
     server->class = config->sync->class;
     server->saved = FRAME_NONE;
 
-    /* A worker has two connections, and two more while it reconnects. */
+    /* A worker has two connections, and two more while it reconnects; others
+     * never have all places. */
     server->n_conns = 4 * config->n_workers + MAX_UNKNOWN;
     if (server->class == &sync_groups) {
         server->n_conns += config->n_workers + MAX_EXTRA_HOSTS;

@@ -51,8 +51,10 @@ struct identity_settings {
     __u8 mode;         /* enum identity_mode. */
     __u8 default_dscp, control_dscp;
     __u8 has_ports;  /* Map "ports" has a port. */
-    __u32 has_pairs; /* Map "sent" is filled. */
+    __u32 max_pairs; /* Of a slot in map "sent", which 0 leaves
+                      * empty. */
     __u64 netns;     /* Cookie of the agent's namespace. */
+    __u64 n_lost;    /* Questions that did not fit; a counter. */
 };
 
 /* Map "rows": by slot.  What a packet of the slot gets. */
@@ -84,6 +86,7 @@ struct identity_traffic {
     __u64 tx_packets, tx_bytes, rx_packets, rx_bytes;
     __u64 default_bytes; /* Part of 'tx_bytes' in the default class. */
     __u64 other_bytes;   /* Slot 0: frames that are not IP. */
+    __u64 n_pairs;       /* In map "sent". */
 
     /* By direction (0: sent).  Bin N is at N % IDENTITY_BINS; the low half of
      * N is in the high half, the bytes are in the low half. */
@@ -99,6 +102,8 @@ struct identity_claim {
                         * that is 0. */
     __u32 slot;
     __u32 source; /* enum claim_source. */
+    __u64 uid;    /* Of a process: only sockets that this user or root
+                   * has made, since its id may be another's by now. */
 };
 
 /* Map "pods": by index of the host's end of an interface of a pod or of a
@@ -109,8 +114,9 @@ struct identity_pod {
     __u64 had_gro;
 };
 
-/* Map "sent": bytes that a slot has sent to an address, while 'has_pairs'.
- * The least recently used pairs go first if there are too many. */
+/* Map "sent": bytes that a slot has sent to an address, for as many addresses
+ * as 'max_pairs' of the settings between two looks of the agent. */
+#define IDENTITY_PAIRS 16384
 struct identity_pair {
     __u8 remote[16]; /* IPv6, an IPv4 address mapped. */
     __u64 slot;
@@ -126,22 +132,22 @@ identity_port(__u16 slot, __u16 port)
 /* Map "owners": of each socket. */
 struct identity_owner {
     __u64 cgroups[IDENTITY_LEVELS];
-    __u64 netns; /* Cookie. */
-    __u64 made;  /* CLOCK_BOOTTIME in ns; 0 if the socket was
-                  * there before the programs. */
-    __u32 tgid;  /* 0 likewise. */
-    __u32 pad;
+    __u64 netns;   /* Cookie. */
+    __u64 made;    /* CLOCK_BOOTTIME in ns; 0 if the socket was
+                    * there before the programs. */
+    __u32 tgid;    /* 0 likewise. */
+    __u32 uid;     /* Real user of the process; 0 likewise. */
     __u64 slot;    /* Last result: the epoch in the high half. */
     __u64 control; /* Another: ports and epoch of the packet, and
                     * in the lowest bit whether one is of control. */
 };
 
 /* Map "questions": a process that no claim is about has made a socket, or one
- * of no job has sent a packet from or to a port that has a rule. */
+ * of no job has sent a packet from or to a port that has a rule.  Of questions
+ * that do not fit there is a count: then all processes are looked at. */
 struct identity_question {
     __u64 cgroup; /* Id, of the first kind. */
     __u32 tgid;
-    __u32 uid;  /* Of the first kind. */
     __u32 rule; /* Of the second kind, from 1 on; else 0. */
 };
 

@@ -35,7 +35,6 @@
 #define LOOPBACK 1 /* Index of "lo" in every namespace. */
 #define N_CLAIMS 65536
 #define N_QUEUES 512
-#define N_PAIRS 16384
 #define N_PROCESSES_ASKED 8192
 #define QUESTIONS_SIZE 65536 /* Bytes. */
 
@@ -82,8 +81,8 @@ struct {
 } control SEC(".maps");
 
 struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, N_PAIRS);
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, IDENTITY_PAIRS);
     __type(key, struct identity_pair);
     __type(value, __u64);
 } sent SEC(".maps");
@@ -143,7 +142,7 @@ struct {
     __type(value, struct identity_owner);
 } owners SEC(".maps");
 
-static __always_inline const struct identity_settings *
+static __always_inline struct identity_settings *
 get_settings(void)
 {
     __u32 zero = 0;
@@ -153,10 +152,11 @@ get_settings(void)
 
 /* Sockets. */
 
-/* Asks the agent about a process, unless it was asked just now.  If the ring
- * is full, the next socket or packet asks. */
+/* Asks the agent about a process, unless it was asked just now.  Many
+ * processes of one user fill the ring: the agent learns that, and looks at
+ * all. */
 static __always_inline void
-ask_about(__u32 tgid, __u32 uid, __u64 cgroup, __u32 rule, __u64 now)
+ask_about(__u32 tgid, __u64 cgroup, __u32 rule, __u64 now)
 {
     __u32 key = rule ? tgid | BY_PORT : tgid;
     __u64 *last = bpf_map_lookup_elem(&asked, &key);
@@ -169,10 +169,15 @@ ask_about(__u32 tgid, __u32 uid, __u64 cgroup, __u32 rule, __u64 now)
     if (question) {
         question->cgroup = cgroup;
         question->tgid = tgid;
-        question->uid = uid;
         question->rule = rule;
         bpf_ringbuf_submit(question, 0);
         bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
+    } else {
+        struct identity_settings *s = get_settings();
+
+        if (s) {
+            __sync_fetch_and_add(&s->n_lost, 1);
+        }
     }
 }
 
@@ -182,6 +187,7 @@ stamp(struct identity_owner *owner, __u64 netns)
 {
     __u64 tgid = bpf_get_current_pid_tgid() >> 32;
     __u64 now = bpf_ktime_get_boot_ns();
+    __u32 uid = bpf_get_current_uid_gid();
     struct identity_claim *claim;
 
     if (!owner) {
@@ -197,12 +203,13 @@ stamp(struct identity_owner *owner, __u64 netns)
     owner->cgroups[6] = bpf_get_current_ancestor_cgroup_id(7);
     owner->cgroups[7] = bpf_get_current_ancestor_cgroup_id(8);
     owner->tgid = tgid;
+    owner->uid = uid;
     owner->made = now;
     owner->slot = 0;
     claim = bpf_map_lookup_elem(&processes, &tgid);
-    if (!claim || now < claim->born || claim->ended) {
-        ask_about(tgid, bpf_get_current_uid_gid(), bpf_get_current_cgroup_id(),
-                  0, now);
+    if (!claim || now < claim->born || claim->ended
+        || (uid && claim->uid != uid)) {
+        ask_about(tgid, bpf_get_current_cgroup_id(), 0, now);
     }
 }
 
@@ -264,6 +271,7 @@ consider_process(const struct identity_owner *owner, __u64 *best)
         bpf_map_lookup_elem(&processes, &tgid);
 
     if (claim && owner->made >= claim->born
+        && (!owner->uid || owner->uid == claim->uid)
         && (!claim->ended || owner->made < claim->ended)) {
         __u64 found = (__u64) claim->source << 32 | claim->slot;
 
@@ -500,11 +508,13 @@ __noinline int
 count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
            __u64 bytes)
 {
+    const struct identity_settings *s = get_settings();
+    struct identity_traffic *t = bpf_map_lookup_elem(&traffic, &slot);
     struct identity_pair pair = { .slot = 0 };
     __u64 *sum;
     long error;
 
-    if (!p) {
+    if (!p || !s || !t) {
         return 0;
     }
     if (p->family == 4) {
@@ -523,7 +533,8 @@ count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
     sum = bpf_map_lookup_elem(&sent, &pair);
     if (sum) {
         __sync_fetch_and_add(sum, bytes);
-    } else {
+    } else if (t->n_pairs < s->max_pairs) {
+        __sync_fetch_and_add(&t->n_pairs, 1);
         bpf_map_update_elem(&sent, &pair, &bytes, BPF_ANY);
     }
     return 0;
@@ -573,7 +584,7 @@ ask_about_port(const struct packet *p, __u32 tgid)
         rule = bpf_map_lookup_elem(&ports, &remote);
     }
     if (rule && *rule) {
-        ask_about(tgid, 0, 0, *rule, bpf_ktime_get_boot_ns());
+        ask_about(tgid, 0, *rule, bpf_ktime_get_boot_ns());
     }
 }
 
@@ -816,7 +827,7 @@ stagecoach_out(struct __sk_buff *skb)
     }
     if (p.family) {
         bytes = count(t, skb, &p, SENT, 0);
-        if (s->has_pairs && slot) {
+        if (s->max_pairs && slot) {
             count_pair(skb, &p, slot, bytes);
         }
     } else {

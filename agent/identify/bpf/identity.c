@@ -170,37 +170,44 @@ load(struct identity *id)
     return error;
 }
 
-/* Maps an array into memory; an empty one if there is no kernel's. */
-static int
-map_array(const struct identity *id, const char *name, size_t size, void *atp)
-{
-    long page = sysconf(_SC_PAGESIZE);
-    int flags = MAP_SHARED | (id->object ? 0 : MAP_ANONYMOUS);
-    void *at = mmap(NULL, ROUND_UP(size, page), PROT_READ | PROT_WRITE, flags,
-                    map_fd(id, name), 0);
+/* Arrays of the kernel, and the members for them. */
+static const struct array {
+    const char *name;
+    size_t size, member;
+} arrays[] = {
+    { "settings", sizeof(struct identity_settings),
+      offsetof(struct identity, settings) },
+    { "rows", IDENTITY_SLOTS * sizeof(struct identity_row),
+      offsetof(struct identity, rows) },
+    { "traffic", IDENTITY_SLOTS * sizeof(struct identity_traffic),
+      offsetof(struct identity, traffic) },
+    { "ports", (UINT16_MAX + 1) * sizeof(uint64_t),
+      offsetof(struct identity, ports) },
+};
 
-    if (at == MAP_FAILED) {
-        return errno;
-    }
-    *(void **) atp = at;
-    return 0;
+static void **
+array_of(struct identity *id, const struct array *a)
+{
+    return (void **) ((char *) id + a->member);
 }
 
+/* Maps the arrays into memory; empty ones if there are no kernel's. */
 static int
 map_arrays(struct identity *id)
 {
-    int error = map_array(id, "settings", sizeof *id->settings, &id->settings);
+    int flags = MAP_SHARED | (id->object ? 0 : MAP_ANONYMOUS);
 
-    error = error ? error
-                  : map_array(id, "rows", IDENTITY_SLOTS * sizeof *id->rows,
-                              &id->rows);
-    error =
-        error ? error
-              : map_array(id, "traffic", IDENTITY_SLOTS * sizeof *id->traffic,
-                          &id->traffic);
-    return error ? error
-                 : map_array(id, "ports", (UINT16_MAX + 1) * sizeof *id->ports,
-                             &id->ports);
+    for (const struct array *a = arrays; a < &arrays[ARRAY_SIZE(arrays)];
+         a++) {
+        void *at = mmap(NULL, a->size, PROT_READ | PROT_WRITE, flags,
+                        map_fd(id, a->name), 0);
+
+        if (at == MAP_FAILED) {
+            return errno;
+        }
+        *array_of(id, a) = at;
+    }
+    return 0;
 }
 
 /* Attaches a program to the cgroup 'fd', in place of the one that the pinned
@@ -361,14 +368,6 @@ identity_is_blind(const struct identity *id)
     return !id->object;
 }
 
-static void
-unmap(void *at, size_t size)
-{
-    if (at) {
-        munmap(at, ROUND_UP(size, sysconf(_SC_PAGESIZE)));
-    }
-}
-
 void
 identity_close(struct identity *id)
 {
@@ -379,10 +378,9 @@ identity_close(struct identity *id)
         close(id->uplinks[i].lock);
     }
     ring_buffer__free(id->ring);
-    unmap(id->settings, sizeof *id->settings);
-    unmap(id->rows, IDENTITY_SLOTS * sizeof *id->rows);
-    unmap(id->traffic, IDENTITY_SLOTS * sizeof *id->traffic);
-    unmap(id->ports, (UINT16_MAX + 1) * sizeof *id->ports);
+    for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
+        munmap(*array_of(id, &arrays[i]), arrays[i].size);
+    }
     bpf_object__close(id->object);
     free(id->pins);
     free(id);
@@ -727,6 +725,9 @@ identity_take_pairs(struct identity *id, identity_pair_func *take, void *aux)
             take(pair.slot, pair.remote, bytes, aux);
         }
         pair = next;
+    }
+    for (int i = 0; i < IDENTITY_SLOTS; i++) {
+        id->traffic[i].n_pairs = 0;
     }
 }
 

@@ -154,7 +154,7 @@ void identity_set_control_port(struct identity *, uint16_t slot,
 void identity_clear_control_ports(struct identity *, uint16_t slot);
 
 /* Calls 'take' with what each slot has sent to each address since the last
- * call, while identity_settings(id)->has_pairs. */
+ * call, while identity_settings(id)->max_pairs is not 0. */
 typedef void identity_pair_func(uint16_t slot, const uint8_t remote[16],
                                 uint64_t bytes, void *aux);
 void identity_take_pairs(struct identity *, identity_pair_func *, void *aux);

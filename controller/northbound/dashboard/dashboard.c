@@ -396,9 +396,9 @@ dashboard_put_state(struct ds *html, const struct json *status,
 static void
 put_fragment(const struct controller *ctl, struct ds *html)
 {
-    struct json *status = control_find_view("status")->build(ctl);
-    struct json *order = control_find_view("order")->build(ctl);
-    struct json *hosts = control_find_view("hosts")->build(ctl);
+    struct json *status = control_build_view(control_find_view("status"), ctl);
+    struct json *order = control_build_view(control_find_view("order"), ctl);
+    struct json *hosts = control_build_view(control_find_view("hosts"), ctl);
 
     dashboard_put_state(html, status, order, hosts);
     json_destroy(status);

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/hosts/telemetry.h"
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/control.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"

@@ -14,8 +14,10 @@
 
 #include "base/user-name.h"
 #include "controller/intent/intent-edit.h"
+#include "controller/model/cluster.h"
 #include "policies/policy.h"
 #include "util.h"
+#include "wire/membership.h"
 
 #define MAX_NAME 256 /* Bytes of a part of a subject. */
 
@@ -51,7 +53,9 @@ peer_of_subject(const char *name, const char *unit)
     for (enum peer_role role = PEER_READ; unit && role < N_PEER_ROLES;
          role++) {
         if (!strcmp(unit, peer_role_names[role])) {
-            return (struct peer){ .role = role, .actor = xstrdup(name) };
+            return (struct peer){ .role = role,
+                                  .actor = xstrdup(name),
+                                  .certified = true };
         }
     }
     return (struct peer){ .role = PEER_NONE };
@@ -117,6 +121,12 @@ peer_identify(struct MHD_Connection *mc)
                 : peer_of_user(cred.uid));
 }
 
+bool
+peer_is_revoked(const struct peer *peer, const struct cluster *c)
+{
+    return peer->certified && cluster_has_revoked(c, peer->actor);
+}
+
 char *
 peer_limit(const struct peer *peer, const struct policy *policy,
            struct intent_edit *edit)
@@ -124,8 +134,9 @@ peer_limit(const struct peer *peer, const struct policy *policy,
     if (peer->role == PEER_OPERATOR) {
         return NULL;
     } else if (edit->uid) {
-        return xasprintf("/uid: %lld from a client of role %s; expected a "
+        return xasprintf("/%s: %lld from a client of role %s; expected a "
                          "body without it, or role %s",
+                         edit->uid > MEMBERSHIP_MAX_UID ? "namespace" : "uid",
                          edit->uid, peer_role_names[peer->role],
                          peer_role_names[PEER_OPERATOR]);
     } else if (edit->weight > policy->weight_limit) {
@@ -141,7 +152,7 @@ peer_limit(const struct peer *peer, const struct policy *policy,
 }
 
 bool
-peer_may_change(const struct peer *peer, const char *owner, uint32_t uid)
+peer_may_change(const struct peer *peer, const char *owner, uint64_t uid)
 {
     return (peer->role == PEER_OPERATOR
             || intent_is_owner(peer->actor, peer->uid, owner, uid));

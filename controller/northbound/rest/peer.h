@@ -33,6 +33,7 @@
 #include <sys/types.h>
 
 struct MHD_Connection;
+struct cluster;
 struct intent_edit;
 struct policy;
 
@@ -56,6 +57,7 @@ struct peer {
                           * certificate; NULL with PEER_NONE. */
     uint32_t uid;        /* User of a Unix socket; 0: root, or a
                           * certificate, which has no number. */
+    bool certified;      /* 'actor' is of a certificate. */
 };
 
 struct peer peer_identify(struct MHD_Connection *);
@@ -66,6 +68,9 @@ void peer_uninit(struct peer *);
 struct peer peer_of_user(uid_t uid);
 struct peer peer_of_subject(const char *name, const char *unit);
 
+/* Returns true if an operator has revoked the certificate of 'peer'. */
+bool peer_is_revoked(const struct peer *, const struct cluster *);
+
 /* Sets what 'peer' may change by 'edit', whose 'owner' is its actor.  Returns
  * NULL, or a message that the caller frees if 'edit' exceeds it. */
 char *peer_limit(const struct peer *, const struct policy *,
@@ -73,6 +78,6 @@ char *peer_limit(const struct peer *, const struct policy *,
 
 /* Returns true if 'peer' may change a search of 'owner', whose number is
  * 'uid', 0 without one.  'owner' is null if it is unknown. */
-bool peer_may_change(const struct peer *, const char *owner, uint32_t uid);
+bool peer_may_change(const struct peer *, const char *owner, uint64_t uid);
 
 #endif /* controller/northbound/rest/peer.h */

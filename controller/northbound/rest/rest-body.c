@@ -98,6 +98,22 @@ read_rungs(const struct json_at *top, struct intent_edit *edit)
     }
 }
 
+/* The owner of a cojob is a user, a namespace of pods, or neither. */
+static void
+read_owner(const struct json_at *top, struct intent_edit *edit)
+{
+    char *space = json_string_or(top, "namespace", NULL);
+
+    edit->uid = json_integer_or(top, "uid", 1, MEMBERSHIP_MAX_UID, 0);
+    if (space && edit->uid) {
+        json_fail(top, "namespace", "it and uid, one of them is allowed");
+    } else if (space) {
+        edit->owner = xasprintf(MEMBERSHIP_NAMESPACE "%s", space);
+        edit->uid = membership_namespace(space);
+    }
+    free(space);
+}
+
 /* Reads the body of an edit of 'kind' into '*edit'.  Returns NULL, or an error
  * message that the caller frees; then '*edit' need not be uninitialized. */
 char *
@@ -111,7 +127,7 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
     *edit = (struct intent_edit) { .kind = kind };
     if (kind == INTENT_COJOB_BEGIN) {
         edit->weight = json_number_or(top, "weight", 0.001, 1000, 1);
-        edit->uid = json_integer_or(top, "uid", 1, MEMBERSHIP_MAX_UID, 0);
+        read_owner(top, edit);
     } else if (kind == INTENT_JOB_BEGIN) {
         read_workers(top, edit);
         edit->model_bytes = json_integer_or(top, "model_bytes", 0, 1LL << 50,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
@@ -287,14 +288,14 @@ answer_or_404(const struct rest_request *r, struct json *json)
 static struct rest_answer
 get_cojob(struct rest_request *r)
 {
-    return answer_or_404(r, cojobs_report_cojob(r->ctl, r->args[0]));
+    return answer_or_404(r, cojobs_report_cojob(r->ctl->cluster, r->args[0]));
 }
 
 static struct rest_answer
 get_job(struct rest_request *r)
 {
     char *name = job_name(r);
-    struct json *json = cojobs_report_job(r->ctl, name);
+    struct json *json = cojobs_report_job(r->ctl->cluster, name);
 
     free(name);
     return answer_or_404(r, json);
@@ -318,7 +319,9 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
     if (!error) {
         r->edit.cojob = xstrdup(r->args[0]);
         r->edit.job = xstrdup(r->args[1]);
-        r->edit.owner = xstrdup(r->peer->actor);
+        if (!r->edit.owner) {
+            r->edit.owner = xstrdup(r->peer->actor);
+        }
         r->edit.outcome = nullable_xstrdup(outcome);
         r->edit.rung = rung;
         error = intent_edit_check(&r->edit);
@@ -574,11 +577,11 @@ rest_route(struct rest_request *r)
                                  "allowed", r->path);
     }
     answer = check_query(r, route);
-    return (answer.status ? answer
-            : route->handle ? route->handle(r)
-            : route == &view_route
-            ? rest_answer_json(find_view(r->path)->build(r->ctl))
-            : prepare_change(r, route->kind, NULL));
+    return (answer.status          ? answer
+            : route->handle        ? route->handle(r)
+            : route == &view_route ? rest_answer_json(
+                  control_build_view(find_view(r->path), r->ctl))
+                                   : prepare_change(r, route->kind, NULL));
 }
 
 static void

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "controller/controller.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
 #include "controller/intent/intent-client.h"
@@ -18,7 +19,6 @@
 #include "controller/northbound/rest/event-stream.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
-#include "controller/northbound/views/control.h"
 #include "controller/northbound/views/metrics.h"
 #include "controller/ovsdb/answers.h"
 #include "fatal-signal.h"
@@ -430,6 +430,9 @@ handle_head(struct conn *conn, const char *method)
     if (!conn->peer.actor) {
         conn->peer = peer_identify(conn->mc);
     }
+    if (peer_is_revoked(&conn->peer, conn->rest->ctl->cluster)) {
+        conn->peer.role = PEER_NONE;
+    }
     answer = rest_authorize(&(struct rest_head){
         .peer = &conn->peer,
         .method = method,
@@ -468,9 +471,19 @@ handle_request(void *rest OVS_UNUSED, struct MHD_Connection *mc,
     return handle_end(conn, path, method);
 }
 
+/* Closes the connections of clients that an operator has revoked, and those
+ * that have been idle for too long. */
 static void
-close_slow_conns(struct rest *rest)
+close_conns(struct rest *rest)
 {
+    struct conn *each;
+
+    LIST_FOR_EACH_SAFE(each, node, &rest->conns)
+    {
+        if (peer_is_revoked(&each->peer, rest->ctl->cluster)) {
+            conn_close(rest, each);
+        }
+    }
     while (!ovs_list_is_empty(&rest->conns)) {
         struct conn *conn = CONTAINER_OF(ovs_list_front(&rest->conns),
                                          struct conn, node);
@@ -736,7 +749,7 @@ rest_run(struct rest *rest)
     rest->again = false;
     intent_writer_run(rest->writer);
     event_stream_run(rest->events);
-    close_slow_conns(rest);
+    close_conns(rest);
     reload_listeners(rest);
     LIST_FOR_EACH (listener, node, &rest->listeners) {
         MHD_run(listener->daemon);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "timeval.h"
 #include "wire/json-put.h"
@@ -101,7 +100,7 @@ cojob_to_json(const struct shash_node *node)
     }
     json_object_put_string(json, "cojob", cojob->name);
     json_object_put_string(json, "owner", cojob->owner ? cojob->owner : "");
-    if (cojob->uid) {
+    if (cojob->uid && cojob->uid <= MEMBERSHIP_MAX_UID) {
         json_put_integer(json, "owner_uid", cojob->uid);
     }
     json_object_put_string(json, "state", cojob->running ? "running" : "done");
@@ -112,7 +111,7 @@ cojob_to_json(const struct shash_node *node)
 }
 
 static struct json *
-host_to_json(const struct host *host)
+host_to_json(const struct cluster *c, const struct host *host)
 {
     double tagged = (host->ip_bytes > host->default_bytes
                      ? host->ip_bytes - host->default_bytes : 0);
@@ -130,7 +129,13 @@ host_to_json(const struct host *host)
         json_put_integer(json, "silent_ms", time_msec() - host->reported_at);
         json_put_integer(json, "clock_ms", host->clock_ms);
     }
-    json_object_put_string(json, "state", host->state);
+    json_object_put_string(json, "state",
+                           host->revoked           ? "revoked"
+                           : host_refuses(c, host) ? "refusing"
+                                                   : host->state);
+    if (host->generation >= 0) {
+        json_put_integer(json, "generation", host->generation);
+    }
     json_put_boolean(json, "bypass", host->bypass);
     json_put_integer(json, "wanted", host->wanted);
     json_put_integer(json, "applied", host->applied);
@@ -160,27 +165,27 @@ map_to_json(const struct shash *map, const char *name,
 }
 
 struct json *
-cojobs_report(const struct controller *ctl)
+cojobs_report(const struct cluster *c)
 {
-    return map_to_json(&ctl->cluster->cojobs, "cojobs", cojob_to_json);
+    return map_to_json(&c->cojobs, "cojobs", cojob_to_json);
 }
 
 struct json *
-cojobs_report_jobs(const struct controller *ctl)
+cojobs_report_jobs(const struct cluster *c)
 {
-    return map_to_json(&ctl->cluster->jobs, "jobs", job_to_json);
+    return map_to_json(&c->jobs, "jobs", job_to_json);
 }
 
 struct json *
-cojobs_report_hosts(const struct controller *ctl)
+cojobs_report_hosts(const struct cluster *c)
 {
     size_t n;
-    const struct host **hosts = cluster_known_hosts(ctl->cluster, &n);
+    const struct host **hosts = cluster_known_hosts(c, &n);
     struct json *array = json_array_create_empty();
     struct json *json = json_object_create();
 
     for (size_t i = 0; i < n; i++) {
-        json_array_add(array, host_to_json(hosts[i]));
+        json_array_add(array, host_to_json(c, hosts[i]));
     }
     free(hosts);
     json_object_put(json, "hosts", array);
@@ -188,17 +193,17 @@ cojobs_report_hosts(const struct controller *ctl)
 }
 
 struct json *
-cojobs_report_cojob(const struct controller *ctl, const char *name)
+cojobs_report_cojob(const struct cluster *c, const char *name)
 {
-    const struct shash_node *node = shash_find(&ctl->cluster->cojobs, name);
+    const struct shash_node *node = shash_find(&c->cojobs, name);
 
     return node ? cojob_to_json(node) : NULL;
 }
 
 struct json *
-cojobs_report_job(const struct controller *ctl, const char *name)
+cojobs_report_job(const struct cluster *c, const char *name)
 {
-    const struct shash_node *node = shash_find(&ctl->cluster->jobs, name);
+    const struct shash_node *node = shash_find(&c->jobs, name);
 
     return node ? job_to_json(node) : NULL;
 }

@@ -9,15 +9,15 @@
  * functions return NULL if the cojob or job is unknown; the caller owns the
  * JSON.  Main thread only. */
 
-struct controller;
+struct cluster;
 struct json;
 
-struct json *cojobs_report(const struct controller *);
-struct json *cojobs_report_cojob(const struct controller *, const char *cojob);
-struct json *cojobs_report_jobs(const struct controller *);
-struct json *cojobs_report_hosts(const struct controller *);
+struct json *cojobs_report(const struct cluster *);
+struct json *cojobs_report_cojob(const struct cluster *, const char *cojob);
+struct json *cojobs_report_jobs(const struct cluster *);
+struct json *cojobs_report_hosts(const struct cluster *);
 
 /* 'job' is "COJOB/JOB". */
-struct json *cojobs_report_job(const struct controller *, const char *job);
+struct json *cojobs_report_job(const struct cluster *, const char *job);
 
 #endif /* controller/northbound/views/cojobs-report.h */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
@@ -18,6 +19,7 @@
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/cojobs-report.h"
 #include "controller/northbound/views/explain-report.h"
+#include "controller/northbound/views/newer.h"
 #include "controller/northbound/views/ports-report.h"
 #include "controller/northbound/views/status-report.h"
 #include "controller/southbound/switches.h"
@@ -98,7 +100,21 @@ status_to_json(const struct controller *ctl)
     json_put_boolean(json, "intent_connected", intent_db_answers(ctl->intent));
     json_put_boolean(json, "hosts_connected", hosts_db_answers(ctl->hosts));
     decide_status(ctl->decide, json);
-    status_report_put(json, ctl);
+    status_report_put(
+        json, &(struct status_facts){
+                  .cluster = ctl->cluster,
+                  .switches = ctl->switches,
+                  .keys = telemetry_keys(ctl->telemetry),
+                  .overrides = &ctl->overrides,
+                  .rows = decide_last(ctl->decide),
+                  .folder = ctl->folder,
+                  .members = { ctl->intent_members, ctl->hosts_members },
+                  .controllers = ctl->controllers,
+                  .intent_connected = intent_db_answers(ctl->intent),
+                  .hosts_connected = hosts_db_answers(ctl->hosts),
+                  .order_age = hosts_db_order_age(ctl->hosts),
+                  .policy_error = policy_file_error(ctl->policy),
+                  .observes = control_observes(ctl) });
     return json;
 }
 
@@ -200,27 +216,21 @@ facts_to_json(const struct controller *ctl)
 }
 
 static struct json *
-ports_to_json(const struct controller *ctl)
-{
-    return ports_report(ctl->cluster);
-}
-
-static struct json *
 overrides_view(const struct controller *ctl)
 {
     return overrides_to_json(&ctl->overrides);
 }
 
 const struct control_view control_views[] = {
-    { "cojobs", "controller/cojobs", cojobs_report },
+    { "cojobs", "controller/cojobs", .of_cluster = cojobs_report },
     { "decisions", "controller/decisions", decisions_to_json },
     { "facts", "controller/facts", facts_to_json },
-    { "hosts", "controller/hosts", cojobs_report_hosts },
-    { "jobs", "controller/jobs", cojobs_report_jobs },
+    { "hosts", "controller/hosts", .of_cluster = cojobs_report_hosts },
+    { "jobs", "controller/jobs", .of_cluster = cojobs_report_jobs },
     { "order", "controller/order", order_to_json },
     { "overrides", "controller/overrides", overrides_view },
     { "policy", "policy/show", policy_to_json },
-    { "ports", "controller/ports", ports_to_json },
+    { "ports", "controller/ports", .of_cluster = ports_report },
     { "stages", "controller/stages", stages_to_json },
     { "status", "controller/status", status_to_json },
     { "switches", "controller/switches", switches_to_json },
@@ -239,6 +249,14 @@ control_find_view(const char *name)
     return NULL;
 }
 
+struct json *
+control_build_view(const struct control_view *view,
+                   const struct controller *ctl)
+{
+    return (view->of_cluster ? view->of_cluster(ctl->cluster)
+                             : view->build(ctl));
+}
+
 /* Replies with 'json', which may be null, and destroys it. */
 static void
 reply(struct unixctl_conn *conn, struct json *json)
@@ -255,7 +273,7 @@ static void
 show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
           void *ctl)
 {
-    reply(conn, control_find_view(argv[0])->build(ctl));
+    reply(conn, control_build_view(control_find_view(argv[0]), ctl));
 }
 
 bool
@@ -382,41 +400,30 @@ explain(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
     return control_explain(ctl, argv[1], json);
 }
 
-/* The target is "" for OVERRIDE_OBSERVE. */
+/* Adds an override.  The target is "" for OVERRIDE_OBSERVE. */
 static char *
-override(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
-         struct json **json)
+add_override(struct controller *ctl, enum override_kind kind,
+             const char *target, int64_t for_ms, const char *actor,
+             const char *reason, struct json **json)
 {
-    const char *target = argv[2], *actor = argv[4], *reason = argv[5];
-    struct instant now;
-    enum override_kind kind = OVERRIDE_PIN;
-    char *duration, *error;
-    long long for_ms;
+    struct instant now = instant_now();
+    char *duration, *error = check_leader(ctl);
     int64_t id;
 
-    while (kind < N_OVERRIDE_KINDS && strcmp(argv[1], override_names[kind])) {
-        kind++;
-    }
-    if (kind == N_OVERRIDE_KINDS || !str_to_llong(argv[3], 10, &for_ms)) {
-        return xstrdup("KIND or MS: not one, pin, pause, exclude and "
-                       "observe, and a number are allowed");
-    }
-    error = check_leader(ctl);
     if (!error) {
         error = override_check(kind, target, reason, for_ms, ctl->cluster);
     }
     if (error) {
         return error;
     }
-    now = instant_now();
     id = overrides_add(&ctl->overrides, kind, target, actor, reason, for_ms,
                        &now);
     if (!id) {
         return xasprintf("%.64s: too many overrides, up to %d are allowed, "
                          "undo some", target, OVERRIDES_MAX);
     }
-    duration = (for_ms ? xasprintf("for %lld s", (for_ms + 999) / 1000)
-                : xstrdup("until undone"));
+    duration = (for_ms ? xasprintf("for %" PRId64 " s", (for_ms + 999) / 1000)
+                       : xstrdup("until undone"));
     intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
                     *target ? target : "cluster", override_names[kind],
                     "%"PRId64", %s%s%s", id, duration, *reason ? ": " : "",
@@ -424,6 +431,31 @@ override(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
     free(duration);
     *json = override_to_json(overrides_find(&ctl->overrides, id));
     return NULL;
+}
+
+static char *
+override(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
+         struct json **json)
+{
+    enum override_kind kind = OVERRIDE_PIN;
+    long long for_ms;
+
+    while (kind < OVERRIDE_REVOKE && strcmp(argv[1], override_names[kind])) {
+        kind++;
+    }
+    if (kind == OVERRIDE_REVOKE || !str_to_llong(argv[3], 10, &for_ms)) {
+        return xstrdup("KIND or MS: not one, pin, pause, exclude and "
+                       "observe, and a number are allowed");
+    }
+    return add_override(ctl, kind, argv[2], for_ms, argv[4], argv[5], json);
+}
+
+static char *
+host_revoke(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
+            struct json **json)
+{
+    return add_override(ctl, OVERRIDE_REVOKE, argv[1], 0, argv[2], argv[3],
+                        json);
 }
 
 static char *
@@ -476,10 +508,53 @@ host_remove(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
         return error;
     }
     hosts_db_remove(ctl->hosts, cluster_get_host(ctl->cluster, name));
+    telemetry_forget(ctl->telemetry, name);
     intent_db_event(ctl->intent, DECISION_OPERATOR, actor, name, "remove",
                     "rows deleted%s%s", *reason ? ": " : "", reason);
     *json = json_object_create();
     json_object_put_string(*json, "host", name);
+    return NULL;
+}
+
+/* Goes above the generations that hosts and switches refuse this leader's
+ * for. */
+static char *
+raise_generation(struct controller *ctl, int argc OVS_UNUSED,
+                 const char *argv[], struct json **json)
+{
+    const char *actor = argv[1], *reason = argv[2];
+    int64_t generation = ctl->cluster->generation, raised;
+    struct json *beyond = json_array_create_empty();
+    char *error = check_leader(ctl);
+    struct newer *newer;
+    size_t n;
+
+    newer = newer_find(ctl->cluster, ctl->switches, &n);
+    raised = newer_to_raise(newer, n, generation);
+    for (size_t i = 0; i < n; i++) {
+        if (newer[i].generation > raised) {
+            json_array_add(beyond, json_string_create(newer[i].name));
+        }
+    }
+    free(newer);
+    error = error ? error : override_check_reason(reason);
+    if (!error && raised == generation) {
+        error = xasprintf("%" PRId64 ": no host or switch has seen a newer "
+                          "generation within a century; one that refuses this "
+                          "one is expected",
+                          generation);
+    }
+    if (error) {
+        json_destroy(beyond);
+        return error;
+    }
+    intent_db_event(ctl->intent, DECISION_OPERATOR, actor, "cluster",
+                    "raise-generation", "above %" PRId64 "%s%s", raised,
+                    *reason ? ": " : "", reason);
+    intent_db_raise(ctl->intent, raised);
+    *json = json_object_create();
+    json_put_integer(*json, "above", raised);
+    json_object_put(*json, "beyond", beyond);
     return NULL;
 }
 
@@ -543,6 +618,8 @@ static const struct command {
     { "controller/override", "KIND TARGET MS ACTOR REASON", 5, 5, override },
     { "controller/undo", "ID ACTOR", 2, 2, undo },
     { "controller/host-remove", "HOST ACTOR REASON", 3, 3, host_remove },
+    { "controller/host-revoke", "HOST ACTOR REASON", 3, 3, host_revoke },
+    { "controller/raise-generation", "ACTOR REASON", 2, 2, raise_generation },
     { "controller/history", "stages|orders|ports SINCE [LIMIT]", 2, 3,
       history },
     { "controller/rollout", "[COJOB RUNG begun|ended]", 0, 3, rollout },

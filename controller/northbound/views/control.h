@@ -13,41 +13,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/model/overrides.h"
-
 struct cluster;
-struct database_folder;
-struct database_members;
-struct decision_log;
-struct history;
+struct controller;
 struct json;
-
-/* The modules of a controller. */
-struct controller {
-    struct cluster *cluster;
-    struct decision_log *log;
-    struct history *history;    /* NULL if none is kept. */
-    struct overrides overrides;
-    bool observe;               /* Option --observe: hosts get no order. */
-    struct decide *decide;
-    struct intent_db *intent;
-    struct hosts_db *hosts;
-    struct telemetry *telemetry;
-    struct switches *switches;
-    struct policy_file *policy;
-    struct database_folder *folder;     /* Watches the databases' files. */
-
-    /* Members of the databases, NULL if the remotes are fixed by options. */
-    struct database_members *intent_members, *hosts_members;
-    bool policy_changed;        /* Set by "policy/reload". */
-    bool exiting;               /* Set by "exit". */
-};
 
 struct control_view {
     const char *name;           /* In REST paths; unique. */
     const char *command;        /* Command of the control socket. */
     struct json *(*build)(const struct controller *);
+
+    /* In its place, for a view of the cluster alone. */
+    struct json *(*of_cluster)(const struct cluster *);
 };
+
+struct json *control_build_view(const struct control_view *,
+                                const struct controller *);
 
 extern const struct control_view control_views[];
 extern const size_t n_control_views;

@@ -178,6 +178,13 @@ explain_level(struct explanation *e)
                      "ends; iterations of searches that need less go earlier",
                      e->stage->work);
     }
+    if (e->stage->debt > 0) {
+        add_sentence(e,
+                     "%.1f s of that count for what other searches of its "
+                     "owner need or were served lately, beyond the two "
+                     "largest (the policy's /owners/memory_s, %.0f s)",
+                     e->stage->debt, e->policy->owner_memory_s);
+    }
     if (e->row->urgency < MAX_IDLE_SHARE) {
         add_sentence(e, "without competitors it would need %.0f %% of the "
                      "time of its stage's slowest job, so urgent jobs may go "
@@ -227,11 +234,34 @@ explain_refusals(struct explanation *e)
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, &e->job->refused) {
-        char *why = job_refusal_to_string(e->job, node->data);
+        const struct job_refusal *r = node->data;
+        char *why = job_refusal_to_string(e->job, r);
 
-        add_sentence(e, "processes on %s claim it, or did, without priority: "
-                     "they are %s", node->name, why);
+        add_sentence(e, "processes on %s claim it, or did, %s: they are %s",
+                     node->name,
+                     r->reason == MEMBERSHIP_ELSEWHERE ? "and do not count"
+                                                       : "without priority",
+                     why);
         free(why);
+    }
+}
+
+/* Names the hosts of the job whose reports are refused. */
+static void
+explain_revocations(struct explanation *e)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &e->job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->host->revoked) {
+            add_sentence(e,
+                         "what %s reports of it does not count: an "
+                         "operator has revoked the host, see \"stagecoach "
+                         "overrides\"",
+                         node->name);
+        }
     }
 }
 
@@ -247,9 +277,13 @@ explain_progress_refusals(struct explanation *e)
                      e->job->reports_refused);
     }
     if (b->n_refused) {
-        add_sentence(e, "%"PRIu64" progress reports did not count, the last "
-                     "one of iteration %"PRId64": more than its traffic can "
-                     "have carried", b->n_refused, b->refused);
+        add_sentence(e,
+                     "%" PRIu64 " progress reports did not count, the last "
+                     "one of iteration %" PRId64 " from %s: more than the "
+                     "traffic of other hosts can have carried",
+                     b->n_refused, b->refused,
+                     e->job->refused_host ? e->job->refused_host->name
+                                          : "a client");
     }
 }
 
@@ -422,6 +456,7 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     ends = json_object_create();
     explain_overrides(&e);
     explain_refusals(&e);
+    explain_revocations(&e);
     explain_progress_refusals(&e);
     explain_stage(&e);
     explain_level(&e);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "controller/controller.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
@@ -16,7 +17,6 @@
 #include "controller/hosts/telemetry.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/control.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
 #include "controller/southbound/switches.h"

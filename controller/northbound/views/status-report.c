@@ -4,19 +4,19 @@
 
 #include "controller/northbound/views/status-report.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "controller/decide/decide-rows.h"
-#include "controller/decide/decide.h"
-#include "controller/decide/policy-file.h"
-#include "controller/hosts/hosts-db.h"
-#include "controller/intent/intent-db.h"
+#include "controller/hosts/pair-keys.h"
+#include "controller/intent/controllers.h"
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/control.h"
+#include "controller/model/host-word.h"
+#include "controller/model/overrides.h"
+#include "controller/northbound/views/newer.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
 #include "controller/southbound/switches.h"
-#include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "timeval.h"
 #include "util.h"
@@ -28,36 +28,26 @@
 #define LEAST_COVERAGE 0.9
 #define COVERAGE_BYTES 10000000
 
-/* Maximum number of names that an alarm lists. */
-#define MAX_NAMED 5
-
-/* A list of names for an alarm. */
-struct names {
-    struct ds text;
-    size_t n; /* Names, also those that are not listed. */
-};
-
 /* Time for which an alarm names a host that has refused jobs, a job whose
  * progress was refused, and one whose processes were not admitted: a host ends
  * squatting within a second. */
 #define REFUSED_MS 600000
 
+/* The same for a host that was silent: its agent tries again. */
+#define SILENT_MS 60000
+
 struct hosts_summary {
     long long lag_ms;           /* Largest host_lag_ms(). */
     double ip_bytes;            /* IP bytes sent by all hosts. */
     double tagged_bytes;        /* Part of 'ip_bytes' of known jobs. */
-    struct names disconnected, bypass, lagging, refusing;
+    struct alarm_names disconnected, bypass, lagging, refusing, oversized,
+        twins, later, silent, hogs;
 };
 
-static void
-add_name(struct names *names, const char *name)
+static bool
+is_recent(long long at)
 {
-    if (names->n < MAX_NAMED) {
-        ds_put_format(&names->text, "%s%s", names->n ? ", " : "", name);
-    } else if (names->n == MAX_NAMED) {
-        ds_put_cstr(&names->text, " and others");
-    }
-    names->n++;
+    return at && time_msec() < at + REFUSED_MS;
 }
 
 static void
@@ -67,17 +57,39 @@ add_host(struct hosts_summary *s, const struct host *host)
     s->ip_bytes += host->ip_bytes;
     s->tagged_bytes += (host->ip_bytes > host->default_bytes
                         ? host->ip_bytes - host->default_bytes : 0);
-    if (host->named && !host->connected) {
-        add_name(&s->disconnected, host->name);
+    if (host->named && !host->connected && !host->revoked) {
+        alarm_name(&s->disconnected, "%s", host->name);
     }
     if (host->bypass) {
-        add_name(&s->bypass, host->name);
+        alarm_name(&s->bypass, "%s", host->name);
     }
     if (host_is_lagging(host)) {
-        add_name(&s->lagging, host->name);
+        alarm_name(&s->lagging, "%s", host->name);
     }
-    if (host->refused_at && time_msec() < host->refused_at + REFUSED_MS) {
-        add_name(&s->refusing, host->name);
+    if (is_recent(host->oversized_at)) {
+        alarm_name(&s->oversized, "%s", host->name);
+    }
+    if (host->twins && time_msec() < host->twins_at + REFUSED_MS) {
+        alarm_name(&s->twins, "%s (%s)", host->name, host->twins);
+    }
+    if (host->later || is_recent(host->later_at)) {
+        alarm_name(&s->later, "%s", host->name);
+    }
+    if (host->silent_at && time_msec() < host->silent_at + SILENT_MS) {
+        alarm_name(&s->silent, "%s", host->name);
+    }
+    if (is_recent(host->refused_at)) {
+        alarm_name(&s->refusing, "%s", host->name);
+    }
+    for (size_t i = 0; i < host->n_users; i++) {
+        const struct telemetry_user *user = &host->users[i];
+
+        if (user->pod[0]) {
+            alarm_name(&s->hogs, "pod %s on %s", user->pod, host->name);
+        } else {
+            alarm_name(&s->hogs, "user %" PRIu64 " on %s", user->uid,
+                       host->name);
+        }
     }
 }
 
@@ -94,15 +106,6 @@ summary_init(struct hosts_summary *s, const struct cluster *c)
     free(hosts);
 }
 
-static void
-summary_uninit(struct hosts_summary *s)
-{
-    ds_destroy(&s->disconnected.text);
-    ds_destroy(&s->bypass.text);
-    ds_destroy(&s->lagging.text);
-    ds_destroy(&s->refusing.text);
-}
-
 /* Returns the share of the sent bytes that belong to known jobs, 0 to 1. */
 static double
 coverage(const struct hosts_summary *s)
@@ -115,57 +118,71 @@ refuses_progress(const struct job *job)
 {
     int64_t last = MAX(job->reports_refused_at, job->bound.refused_at);
 
-    return last && time_msec() < last + REFUSED_MS;
+    return is_recent(last);
 }
 
-/* Names the jobs that processes claim without being admitted. */
+/* Names a host on which processes claim 'job' without being admitted. */
+static void
+add_claim_refusal(struct alarm_names *claims, const struct job *job)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &job->refused) {
+        const struct job_refusal *r = node->data;
+
+        if (time_msec() < r->at + REFUSED_MS
+            && (r->reason != MEMBERSHIP_ELSEWHERE
+                || r->at >= r->since + HOST_WORD_GRACE_MS)) {
+            char *why = job_refusal_to_string(job, r);
+
+            alarm_name(claims, "%s on %s (%s)", job->full_name, node->name,
+                       why);
+            free(why);
+            return;
+        }
+    }
+}
+
+/* Names the jobs whose progress or processes were refused. */
 static void
 add_refusals(struct json *alarms, const struct cluster *c)
 {
     const struct shash_node **jobs = shash_sort(&c->jobs);
-    size_t n = 0;
+    struct alarm_names progress = { .n = 0 }, claims = { .n = 0 };
 
-    for (size_t i = 0; i < shash_count(&c->jobs) && n < MAX_NAMED; i++) {
+    for (size_t i = 0; i < shash_count(&c->jobs); i++) {
         const struct job *job = jobs[i]->data;
-        const struct shash_node *node;
 
         if (job->live && refuses_progress(job)) {
-            alarm_add(alarms, ALARM_PROGRESS_REFUSED,
-                      "progress reports of %s were refused: "
-                      "stagecoach explain %s has the reason",
-                      job->full_name, job->full_name);
-            n++;
+            const struct host *host =
+                (job->bound.refused_at > job->reports_refused_at
+                     ? job->refused_host
+                     : NULL);
+
+            alarm_name(&progress, "%s%s%s", job->full_name,
+                       host ? " from " : "", host ? host->name : "");
         }
-        SHASH_FOR_EACH (node, &job->refused) {
-            const struct job_refusal *r = node->data;
-
-            if (job->live && time_msec() < r->at + REFUSED_MS) {
-                char *why = job_refusal_to_string(job, r);
-
-                alarm_add(alarms, ALARM_CLAIM_REFUSED,
-                          "processes on %s claim %s and have no "
-                          "priority: they are %s",
-                          node->name, job->full_name, why);
-                free(why);
-                n++;
-                break;
-            }
+        if (job->live) {
+            add_claim_refusal(&claims, job);
         }
     }
     free(jobs);
+    alarm_about(alarms, ALARM_PROGRESS_REFUSED, &progress,
+                "progress reports of ",
+                " were refused: stagecoach explain JOB has the reason");
+    alarm_about(alarms, ALARM_CLAIM_REFUSED, &claims,
+                "claims of processes do not count: ", "");
 }
 
-/* Adds an alarm if 'ratio', of what was counted by what 'stage' announced, is
- * known to be wrong. */
+/* Names 'stage' if 'ratio', of what was counted by what it announced, is known
+ * to be wrong. */
 static void
-add_claim(struct json *alarms, const char *stage, const char *what,
+add_claim(struct alarm_names *names, const char *stage, const char *what,
           double ratio)
 {
     if (ratio > 0) {
-        alarm_add(alarms, ALARM_ANNOUNCEMENT_WRONG,
-                  "stage %s: %.2g times the %s of an iteration that follow "
-                  "from what was announced; what is counted decides",
-                  stage, ratio, what);
+        alarm_name(names, "%s (%.2g times the %s of an iteration)", stage,
+                   ratio, what);
     }
 }
 
@@ -175,36 +192,54 @@ static void
 add_stages(struct json *alarms, const struct cluster *c)
 {
     static const char *const why[N_STAGE_IDLES] = {
-        [STAGE_NO_PROCESS] = "no process of their jobs has joined",
-        [STAGE_NO_TRAFFIC] = "their jobs have neither sent bytes nor made "
-                             "progress",
+        [STAGE_NO_PROCESS] = " (no process of their jobs has joined)",
+        [STAGE_NO_TRAFFIC] = " (their jobs have neither sent bytes nor made "
+                             "progress)",
     };
-    struct names idle[N_STAGE_IDLES] = { { .n = 0 } };
+    struct alarm_names idle[N_STAGE_IDLES] = { { .n = 0 } },
+                       wrong = { .n = 0 };
     size_t n;
     struct stage **stages = cluster_running_stages(c, &n);
 
     for (size_t i = 0; i < n; i++) {
         char *name = stage_name(stages[i]);
 
-        add_name(&idle[stages[i]->idle], name);
-        add_claim(alarms, name, "bytes", stages[i]->claim.bytes_ratio);
-        add_claim(alarms, name, "seconds", stages[i]->claim.compute_ratio);
+        if (why[stages[i]->idle]) {
+            alarm_name(&idle[stages[i]->idle], "%s", name);
+        }
+        add_claim(&wrong, name, "bytes", stages[i]->claim.bytes_ratio);
+        add_claim(&wrong, name, "seconds", stages[i]->claim.compute_ratio);
         free(name);
     }
     free(stages);
     for (int i = 0; i < N_STAGE_IDLES; i++) {
-        if (why[i] && idle[i].n) {
-            alarm_add(alarms, ALARM_STAGE_IDLE,
-                      "stages behind all others: %s (%s)",
-                      ds_cstr(&idle[i].text), why[i]);
-        }
-        ds_destroy(&idle[i].text);
+        alarm_about(alarms, ALARM_STAGE_IDLE, &idle[i],
+                    "stages behind all others: ", why[i]);
     }
+    alarm_about(alarms, ALARM_ANNOUNCEMENT_WRONG, &wrong,
+                "stages announced wrongly: ", "; what is counted decides");
+}
+
+/* Names what refuses the orders of the leader because of a newer one. */
+static void
+add_newer(struct json *alarms, const struct status_facts *facts)
+{
+    struct alarm_names names = { .n = 0 };
+    size_t n;
+    struct newer *newer = newer_find(facts->cluster, facts->switches, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        alarm_name(&names, "%s (%" PRId64 ")", newer[i].name,
+                   newer[i].generation);
+    }
+    free(newer);
+    alarm_about(alarms, ALARM_GENERATION, &names,
+                "orders of this generation are refused for a newer one by ",
+                ": stagecoach controller raise-generation goes above");
 }
 
 static void
-add_alarms(struct json *alarms, const struct status_facts *facts,
-           struct hosts_summary *s)
+add_connections(struct json *alarms, const struct status_facts *facts)
 {
     if (!facts->intent_connected) {
         alarm_add(alarms, ALARM_INTENT_UNREACHABLE,
@@ -222,28 +257,52 @@ add_alarms(struct json *alarms, const struct status_facts *facts,
                   "stays in force: %s",
                   facts->policy_error);
     }
-    if (s->disconnected.n) {
-        alarm_add(alarms, ALARM_AGENT_DISCONNECTED,
-                  "agent disconnected on %s; live jobs run there",
-                  ds_cstr(&s->disconnected.text));
-    }
-    if (s->bypass.n) {
-        alarm_add(alarms, ALARM_SHIM_DOWN,
-                  "shim down on %s: the kernel bypass forwards "
-                  "traffic without priorities",
-                  ds_cstr(&s->bypass.text));
-    }
-    if (s->lagging.n) {
-        alarm_add(alarms, ALARM_ORDER_NOT_APPLIED,
-                  "the last order is not in force on %s",
-                  ds_cstr(&s->lagging.text));
-    }
-    if (s->refusing.n) {
-        alarm_add(alarms, ALARM_JOBS_REFUSED,
-                  "jobs were refused on %s: a user or the host has "
-                  "too many, or processes name the job of another user",
-                  ds_cstr(&s->refusing.text));
-    }
+}
+
+static void
+add_hosts(struct json *alarms, struct hosts_summary *s)
+{
+    alarm_about(alarms, ALARM_AGENT_DISCONNECTED, &s->disconnected,
+                "agent disconnected on ", "; live jobs run there");
+    alarm_about(alarms, ALARM_SHIM_DOWN, &s->bypass, "shim down on ",
+                ": the kernel bypass forwards traffic without priorities");
+    alarm_about(alarms, ALARM_ORDER_NOT_APPLIED, &s->lagging,
+                "the last order is not in force on ", "");
+    alarm_about(alarms, ALARM_JOBS_REFUSED, &s->refusing,
+                "jobs were refused on ",
+                ": a user or the host has too many, or processes name the job "
+                "of another user");
+    alarm_about(alarms, ALARM_TABLE_FULL, &s->hogs,
+                "more than a share of a table is asked for by ",
+                ": nobody else loses by it");
+}
+
+/* Names what hosts do that none of them should. */
+static void
+add_faulty_hosts(struct json *alarms, struct hosts_summary *s)
+{
+    alarm_about(alarms, ALARM_HOST_ROW, &s->oversized, "the row of ",
+                " in the hosts database was larger than an agent writes and "
+                "has been dropped");
+    alarm_about(alarms, ALARM_TWIN_HOSTS, &s->twins,
+                "two machines report in turns as ",
+                ": give one of them another name and certificate");
+    alarm_about(alarms, ALARM_AGENT_VERSION, &s->later,
+                "an agent of a later version than this controller runs on ",
+                ": update the controllers first");
+    alarm_about(alarms, ALARM_AGENT_SILENT, &s->silent,
+                "the agent is connected and sends nothing on ",
+                ": restart it, or look for what blocks it");
+}
+
+static void
+add_alarms(struct json *alarms, const struct status_facts *facts,
+           struct hosts_summary *s)
+{
+    add_connections(alarms, facts);
+    add_newer(alarms, facts);
+    add_hosts(alarms, s);
+    add_faulty_hosts(alarms, s);
     add_refusals(alarms, facts->cluster);
     add_stages(alarms, facts->cluster);
     if (s->ip_bytes >= COVERAGE_BYTES && coverage(s) < LEAST_COVERAGE
@@ -261,7 +320,6 @@ status_add_alarms(struct json *alarms, const struct status_facts *facts)
 
     summary_init(&s, facts->cluster);
     add_alarms(alarms, facts, &s);
-    summary_uninit(&s);
 }
 
 /* Returns the means of 'n' times, of which the sums are 'seconds' and 'plain';
@@ -318,53 +376,45 @@ status_gain(const struct cluster *c)
 }
 
 static void
-put_overrides(struct json *json, const struct controller *ctl)
+put_overrides(struct json *json, const struct status_facts *facts)
 {
-    const struct override *observe = overrides_observe(&ctl->overrides);
+    const struct override *observe = overrides_observe(facts->overrides);
     const struct override *ov;
     size_t n = 0;
 
-    LIST_FOR_EACH (ov, node, &ctl->overrides.all) {
-        n += !ov->ended && ov->kind != OVERRIDE_OBSERVE;
+    LIST_FOR_EACH (ov, node, &facts->overrides->all) {
+        n += !ov->ended && ov->kind < OVERRIDE_OBSERVE;
     }
     json_put_integer(json, "overrides", n);
-    json_put_boolean(json, "observe", control_observes(ctl));
+    json_put_boolean(json, "observe", facts->observes);
     if (observe) {
         json_object_put(json, "observed_by", override_to_json(observe));
     }
 }
 
 void
-status_report_put(struct json *json, const struct controller *ctl)
+status_report_put(struct json *json, const struct status_facts *facts)
 {
-    struct status_facts facts = {
-        .cluster = ctl->cluster,
-        .intent_connected = intent_db_answers(ctl->intent),
-        .hosts_connected = hosts_db_answers(ctl->hosts),
-        .policy_error = policy_file_error(ctl->policy),
-        .observes = control_observes(ctl),
-    };
     struct json *alarms = json_array_create_empty();
-    double age = hosts_db_order_age(ctl->hosts);
     struct hosts_summary s;
 
-    summary_init(&s, ctl->cluster);
-    add_alarms(alarms, &facts, &s);
-    switches_alarms(ctl->switches, alarms);
-    database_members_alarms(ctl->intent_members, alarms);
-    database_members_alarms(ctl->hosts_members, alarms);
-    database_folder_alarms(ctl->folder, alarms);
-    if (age >= 0) {
-        json_put_real(json, "order_age_s", age);
+    summary_init(&s, facts->cluster);
+    add_alarms(alarms, facts, &s);
+    pair_keys_alarms(facts->keys, alarms);
+    switches_alarms(facts->switches, alarms);
+    database_members_alarms(facts->members[0], alarms);
+    database_members_alarms(facts->members[1], alarms);
+    database_folder_alarms(facts->folder, alarms);
+    controllers_alarms(facts->controllers, alarms);
+    if (facts->order_age >= 0) {
+        json_put_real(json, "order_age_s", facts->order_age);
     }
     json_put_real(json, "order_lag_s", s.lag_ms / 1000.0);
     if (s.ip_bytes > 0) {
         json_put_real(json, "coverage", coverage(&s));
     }
-    json_object_put(json, "predicted",
-                    status_predicted(decide_last(ctl->decide)));
-    json_object_put(json, "gain", status_gain(ctl->cluster));
-    put_overrides(json, ctl);
+    json_object_put(json, "predicted", status_predicted(facts->rows));
+    json_object_put(json, "gain", status_gain(facts->cluster));
+    put_overrides(json, facts);
     json_object_put(json, "alarms", alarms);
-    summary_uninit(&s);
 }

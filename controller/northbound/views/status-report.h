@@ -12,19 +12,35 @@
 #include <stdbool.h>
 
 struct cluster;
-struct controller;
+struct controllers;
+struct database_folder;
+struct database_members;
 struct decide_rows;
 struct json;
+struct overrides;
+struct pair_keys;
+struct switches;
 
-void status_report_put(struct json *, const struct controller *);
-
-/* The state that alarms depend on. */
+/* What the summary and the alarms depend on. */
 struct status_facts {
     const struct cluster *cluster;      /* Its hosts. */
+    const struct switches *switches;    /* NULL: there are none. */
     bool intent_connected, hosts_connected;     /* To the databases. */
     const char *policy_error;   /* Error in the policy file, or NULL. */
     bool observes;              /* Hosts get no order by request. */
+
+    /* Not for status_add_alarms(). */
+    const struct overrides *overrides;
+    const struct decide_rows *rows; /* Of the last order. */
+    const struct database_folder *folder;
+    const struct database_members *members[2]; /* Of each database, NULL if
+                                                * its remote is fixed. */
+    const struct controllers *controllers;
+    const struct pair_keys *keys; /* Between shims. */
+    double order_age;             /* Seconds, -1 before the first order. */
 };
+
+void status_report_put(struct json *, const struct status_facts *);
 
 /* Appends each active alarm to 'alarms'. */
 void status_add_alarms(struct json *alarms, const struct status_facts *);

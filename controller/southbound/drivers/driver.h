@@ -59,6 +59,8 @@ struct driver_status {
                                  * why the switch is refused; "" if none.  The
                                  * driver owns it. */
     uint64_t datapath;          /* Datapath id, 0 if unknown. */
+    uint64_t newest;            /* Generation that the switch has seen, if it
+                                 * refused the leader's for that; else 0. */
     size_t n_wanted;            /* Desired flows and groups, or rows. */
     size_t n_applied;           /* Part of 'n_wanted' in the switch. */
     unsigned int links;         /* Incremented when a port changes state. */

@@ -52,13 +52,15 @@ VLOG_DEFINE_THIS_MODULE(openflow);
 /* State of the connection, in the order of its setup. */
 enum openflow_state {
     ST_DISCONNECTED,
-    ST_FEATURES,                /* Waits for the features reply. */
-    ST_ROLE,                    /* Waits for the role reply. */
-    ST_PORTS,                   /* Waits for the port descriptions. */
-    ST_IDLE,                    /* Primary; the next dump is due at 'next'. */
-    ST_GROUPS,                  /* Waits for the groups of a dump. */
-    ST_FLOWS,                   /* Waits for the flows of a dump. */
-    ST_REFUSED,                 /* By the switch or by us; retry at 'next'. */
+    ST_FEATURES, /* Waits for the features reply. */
+    ST_ROLE,     /* Waits for the role reply. */
+    ST_NEWEST,   /* Waits for the generation of the switch,
+                  * which is newer than the leader's. */
+    ST_PORTS,    /* Waits for the port descriptions. */
+    ST_IDLE,     /* Primary; the next dump is due at 'next'. */
+    ST_GROUPS,   /* Waits for the groups of a dump. */
+    ST_FLOWS,    /* Waits for the flows of a dump. */
+    ST_REFUSED,  /* By the switch or by us; retry at 'next'. */
 };
 
 /* The type of reply that each state waits for, OFPTYPE_HELLO for none. */
@@ -66,6 +68,7 @@ static const enum ofptype reply_types[] = {
     [ST_DISCONNECTED] = OFPTYPE_HELLO,
     [ST_FEATURES] = OFPTYPE_FEATURES_REPLY,
     [ST_ROLE] = OFPTYPE_ROLE_REPLY,
+    [ST_NEWEST] = OFPTYPE_ROLE_REPLY,
     [ST_PORTS] = OFPTYPE_PORT_DESC_STATS_REPLY,
     [ST_IDLE] = OFPTYPE_HELLO,
     [ST_GROUPS] = OFPTYPE_GROUP_DESC_STATS_REPLY,
@@ -84,6 +87,8 @@ struct openflow {
     unsigned int seqno;         /* rconn's connection number for 'state'. */
     bool active;                /* After want(), until leave(). */
     uint64_t generation;        /* Leader's, for the role request. */
+    uint64_t newest;            /* Of the switch, if it refused that; else
+                                 * 0. */
     uint64_t datapath;          /* Datapath id, 0 if not known. */
     enum openflow_state state;
     char *reason;               /* Why it is refused, or why the last changes
@@ -125,12 +130,13 @@ get_version(const struct openflow *of)
 }
 
 static struct ofpbuf *
-encode_role_request(enum ofp_version version, uint64_t generation)
+encode_role_request(enum ofp_version version,
+                    enum ofp12_controller_role wanted, uint64_t generation)
 {
     struct ofpbuf *msg = ofpraw_alloc(OFPRAW_OFPT12_ROLE_REQUEST, version, 0);
     struct ofp12_role_request *role = ofpbuf_put_zeros(msg, sizeof *role);
 
-    role->role = htonl(OFPCR12_ROLE_PRIMARY);
+    role->role = htonl(wanted);
     role->generation_id = htonll(generation);
     return msg;
 }
@@ -368,6 +374,9 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
     if (error == OFPERR_OFPBRC_IS_SECONDARY) {
         refuse_switch(of, xstrdup(DEMOTED));
     } else if (of->state == ST_ROLE && oh->xid == of->xid) {
+        send_request(of, encode_role_request(v, OFPCR12_ROLE_NOCHANGE, 0),
+                     ST_NEWEST);
+    } else if (of->state == ST_NEWEST && oh->xid == of->xid) {
         refuse_switch(of, xasprintf("refuses generation %"PRIu64": another "
                                     "controller is newer", of->generation));
     } else if (of->state == ST_GROUPS && oh->xid == of->xid) {
@@ -412,9 +421,25 @@ handle_features(struct openflow *of, const struct ofp_header *oh)
         of->datapath = 0;
         refuse_switch(of, reason);
     } else {
-        send_request(of, encode_role_request(get_version(of), of->generation),
+        send_request(of,
+                     encode_role_request(get_version(of), OFPCR12_ROLE_PRIMARY,
+                                         of->generation),
                      ST_ROLE);
     }
+}
+
+/* Handles the reply of a switch that has refused the leader's generation. */
+static void
+handle_newest(struct openflow *of, const struct ofp_header *oh)
+{
+    struct ofputil_role_request rr;
+
+    if (!ofputil_decode_role_message(oh, &rr) && rr.have_generation_id) {
+        of->newest = rr.generation_id;
+    }
+    refuse_switch(of, xasprintf("refuses generation %" PRIu64 ": another "
+                                "controller is newer, of generation %" PRIu64,
+                                of->generation, of->newest));
 }
 
 static void
@@ -509,7 +534,10 @@ handle_reply(struct openflow *of, struct ofpbuf *msg)
 
     if (of->state == ST_FEATURES) {
         handle_features(of, msg->data);
+    } else if (of->state == ST_NEWEST) {
+        handle_newest(of, msg->data);
     } else if (of->state == ST_ROLE) {
+        of->newest = 0;
         rconn_send(of->rconn, encode_set_config(v), NULL);
         rconn_send(of->rconn, encode_set_async(v, of->events.packet), NULL);
         send_request(of, ofputil_encode_port_desc_stats_request(v, OFPP_ANY),
@@ -768,6 +796,7 @@ openflow_get_status(const struct driver *driver)
                                           : DRIVER_WRITING),
         .reason = of->reason ? of->reason : "",
         .datapath = of->datapath,
+        .newest = of->newest,
         .n_wanted = flow_table_count(of->wanted),
         .n_applied = of->n_applied,
         .links = of->links,

@@ -150,6 +150,7 @@ struct ovsdb_qos {
     struct ovsdb_idl *idl;      /* NULL until the first want(). */
     struct ovsdb_idl_txn *txn;  /* In progress, or NULL. */
     uint64_t generation;        /* Leader's generation. */
+    uint64_t newest;            /* The bridge's, if that is newer; else 0. */
     struct queue_plan *wanted;  /* Desired queues. */
     unsigned int seqno;         /* Sequence number of 'idl' at the last
                                  * reconcile(). */
@@ -580,12 +581,16 @@ reconcile(struct ovsdb_qos *oq)
                   xasprintf("no bridge has datapath id %016"PRIx64,
                             oq->datapath));
         return;
-    } else if (get_generation(oq->br) > oq->generation) {
+    }
+    oq->newest = get_generation(oq->br);
+    if (oq->newest > oq->generation) {
         set_state(oq, DRIVER_REFUSED,
                   xasprintf("the bridge was changed by a newer controller, of "
-                            "generation %"PRIu64, get_generation(oq->br)));
+                            "generation %" PRIu64,
+                            oq->newest));
         return;
     }
+    oq->newest = 0;
     oq->txn = ovsdb_idl_txn_create(oq->idl);
     ovsdb_idl_txn_add_comment(oq->txn, "stagecoach: queues of %016"PRIx64
                               " by generation %"PRIu64, oq->datapath,
@@ -673,6 +678,7 @@ ovsdb_qos_get_status(const struct driver *driver)
     return (struct driver_status){
         .state = oq->state,
         .reason = oq->reason ? oq->reason : "",
+        .newest = oq->newest,
         /* Each port, its QoS and its queues. */
         .n_wanted =
             (plan ? plan->n_ports * (2 + queue_plan_n_queues(plan)) : 0),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Fuzzes what a controller sends to an agent: notifications of leases on the
- * telemetry stream, and rows of Host_Wanted from the hosts database.  Each
- * line is one event:
+/* Fuzzes what a controller sends to an agent: notifications of leases and keys
+ * on the telemetry stream, and rows of Host_Wanted from the hosts database.
+ * Each line is one event:
  *
  *    m JSON     message on the telemetry stream
  *    u JSON     <table-updates2> of the hosts database
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/peers.h"
 #include "agent/telemetry.h"
 #include "agent/wanted.h"
 #include "jsonrpc.h"
@@ -30,6 +31,7 @@
 #include "tests/fuzz/must.h"
 #include "util.h"
 #include "wire/hosts-idl.h"
+#include "wire/shim-protocol.h"
 
 #define HOST "h0"
 
@@ -45,6 +47,7 @@ struct world {
     struct ovsdb_idl *idl;
     struct telemetry *telemetry;
     struct wanted wanted;
+    struct peers peers;
     struct lease lease;
     long long now;
 };
@@ -88,6 +91,20 @@ on_lease(const struct telemetry_lease *lease, void *world_)
          && lease->report_ms >= 0);
     return lease_notify(&world->lease, lease->generation, lease->lease_ms,
                         world->now);
+}
+
+static bool
+on_keys(const struct json *keys, void *world_)
+{
+    struct world *world = world_;
+    bool good = peers_take_keys(&world->peers, keys);
+
+    must(world->peers.n_keys <= PEERS_MAX_KEYS);
+    must(!world->peers.n_keys
+         || !protocol_check_body(SHIM_KEYS, world->peers.keys,
+                                 world->peers.n_keys
+                                     * sizeof *world->peers.keys));
+    return good;
 }
 
 static void
@@ -194,7 +211,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
     world.idl = ovsdb_idl_create("unix:/nonexistent", &hostsrec_idl_class,
                                  false, true);
-    world.telemetry = telemetry_create("unix:/nonexistent", on_lease, &world);
+    world.telemetry =
+        telemetry_create("unix:/nonexistent", on_lease, on_keys, &world);
     lease_init(&world.lease);
     wanted_init(&world.wanted, world.idl, HOST);
     for (char *line = strtok_r(text, "\n", &save); line;
@@ -202,6 +220,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         take_line(&world, line);
     }
     wanted_uninit(&world.wanted);
+    peers_uninit(&world.peers);
     telemetry_destroy(world.telemetry);
     ovsdb_idl_destroy(world.idl);
     free(text);

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
-#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "tests/fuzz/must.h"
 #include "util.h"

@@ -127,7 +127,8 @@ create_cc(const struct job_slots *slots)
     struct cc_config config = {
         .slots = slots,
         .downlink_bps = LINK,
-        .seed = 1,
+        .uplink_bps = LINK,
+        .secret = { 1 },
         .mtu = 1500,
         .max_flows = 8,
         .control_ports = { 7000 },

@@ -17,6 +17,7 @@
 
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "shim/control/server.h"
 #include "tests/fuzz/must.h"
@@ -46,15 +47,6 @@ set_min_share(void *aux, uint32_t share)
     must(share <= SHIM_MIN_SHARE_UNIT || share == SHIM_MIN_SHARE_DEFAULT);
 }
 
-static void
-set_congestion(void *aux, const struct shim_congestion *law)
-{
-    must(law->gamma >= SHIM_CONGESTION_UNIT / 2);
-    must(law->beta <= SHIM_CONGESTION_UNIT
-         || law->beta == SHIM_CONGESTION_DEFAULT);
-}
-
-/* Fails every second time. */
 static int
 get_connections(void *aux, void *body, size_t *size)
 {
@@ -97,7 +89,6 @@ static struct server_config config = {
     .get_stats = get_stats,
     .get_rate = get_rate,
     .set_min_share = set_min_share,
-    .set_congestion = set_congestion,
     .now = get_now,
     .get_ports = get_ports,
     .get_about = get_about,
@@ -192,6 +183,7 @@ finish(void)
 {
     server_destroy(server);
     tap_destroy(config.tap);
+    flow_cache_destroy(config.flows);
     bursts_destroy(config.bursts);
     job_slots_destroy(config.slots);
 }
@@ -203,6 +195,7 @@ prepare(void)
     snprintf(path, sizeof path, "/tmp/sct-fuzz-%d.sock", (int) getpid());
     config.slots = job_slots_create();
     config.bursts = bursts_create();
+    config.flows = flow_cache_create(7);
     config.tap = tap_create(1 << 16);
     must(!server_create(path, &config, &server));
     atexit(finish);

@@ -207,12 +207,13 @@ world_conn(const struct world *world, int i)
 static void
 world_open(struct world *world, int i)
 {
-    struct conn *conn = unused_conn(&world->server);
+    struct conn *conn;
     int n = 0;
 
-    if (world->peers[i] || !conn) {
+    if (world->peers[i]) {
         return;
     }
+    conn = make_place(&world->server);
     while (world_sockets[n].server || world_sockets[n].peer) {
         n++;
         must(n < WORLD_SOCKETS);

@@ -17,6 +17,7 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/socket.h"
+#include "openvswitch/json.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
@@ -73,7 +74,7 @@ assert_owner(const struct registry *r, const struct claim_what *whats,
 enum { ANN = 1000, BOB = 1001 };
 
 static struct job *
-claim_by(struct registry *r, uid_t uid, const char *name, uint64_t pid)
+claim_by(struct registry *r, uint64_t uid, const char *name, uint64_t pid)
 {
     const struct claim_what what = { CLAIMS_PROCESS, pid };
 
@@ -238,7 +239,7 @@ nobody_joins_the_job_of_another(void **state OVS_UNUSED)
 static void
 registration_ends_squatting(void **state OVS_UNUSED)
 {
-    const uid_t ann = ANN;
+    const uint64_t ann = ANN;
     const struct claim_what netns = { CLAIMS_NETNS, 7 };
     struct job *job;
 
@@ -278,7 +279,7 @@ registration_ends_squatting(void **state OVS_UNUSED)
 }
 
 static bool
-ann_owns(const char *name, uid_t *uidp, void *aux OVS_UNUSED)
+ann_owns(const char *name, uint64_t *uidp, void *aux OVS_UNUSED)
 {
     *uidp = ANN;
     return !strncmp(name, "asha/", 5);
@@ -310,6 +311,31 @@ owner_ends_squatting(void **state OVS_UNUSED)
     assert_int_equal(job->uid, BOB);
 }
 
+/* As two namespaces whose pods name one job. */
+static void
+registered_job_is_of_its_first_user_or_its_owner(void **state OVS_UNUSED)
+{
+    const uint64_t ann = ANN, bob = BOB, root = 0;
+    struct job *job =
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0);
+
+    assert_null(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0));
+    assert_int_equal(r.n_refused, 1);
+    assert_int_equal(job->uid, BOB);
+    assert_non_null(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_process, &bob, 0));
+    r.class.owner = ann_owns;
+    assert_ptr_equal(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0), job);
+    assert_int_equal(job->uid, ANN);
+    assert_int_equal(job->n_claims, 1);
+    assert_null(
+        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0));
+    assert_non_null(registry_claim(&r, CLAIM_REGISTRATION, "asha/t0",
+                                   &a_cgroup, &root, 0));
+}
+
 static void
 user_cannot_fill_the_registry(void **state OVS_UNUSED)
 {
@@ -330,6 +356,38 @@ user_cannot_fill_the_registry(void **state OVS_UNUSED)
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_UID_JOBS + 1);
 }
 
+/* Claims of a user's processes beyond its share, when there are too many. */
+static void
+user_cannot_take_all_claims(void **state OVS_UNUSED)
+{
+    struct shares *table = &r.users.claims;
+    int pid = 2;
+
+    while (!shares_full(table)) {
+        assert_non_null(claim_by(&r, BOB, "bob/t0", pid++));
+    }
+    assert_null(claim_by(&r, BOB, "bob/t0", pid++));
+    assert_int_equal(users_find(&r.users, BOB, 0)->claims.n_refused, 1);
+    for (uint32_t i = 0; i < table->size / 2; i++) {
+        assert_non_null(claim_by(&r, ANN, "asha/t0", pid++));
+    }
+    assert_null(claim_by(&r, ANN, "asha/t0", pid));
+    registry_remove(&r, registry_find(&r, "bob/t0"));
+    assert_int_equal(users_find(&r.users, BOB, 0)->claims.n, 0);
+    assert_non_null(claim_by(&r, ANN, "asha/t0", pid));
+
+    /* An alarm names whom was refused, for a minute. */
+    for (int minute = 0; minute < 3; minute++) {
+        struct json *json;
+
+        users_run(&r.users, 1 + minute * 60001);
+        json = users_to_json(&r.users);
+        assert_int_equal(json->array.n, minute ? 0 : 2);
+        json_destroy(json);
+    }
+    assert_int_equal(hmap_count(&r.users.all), 1);
+}
+
 static void
 registered_jobs_displace_others(void **state OVS_UNUSED)
 {
@@ -346,14 +404,16 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
             free(name);
         }
     }
-    assert_null(claim_by(&r, ANN, "asha/t0", 5000));
+    assert_non_null(claim_by(&r, ANN, "asha/t0", 5000));
+    assert_int_equal(n_gone, 2); /* The last user took one too. */
+    assert_null(claim_by(&r, 1, "u1/more", 5001));
     for (int i = 0; i < 3; i++) {
         char *name = xasprintf("asha/r%d", i);
 
         assert_non_null(registry_see(&r, name, 100 + i, ANN, 0));
         free(name);
     }
-    assert_int_equal(n_gone, 3);
+    assert_int_equal(n_gone, 5);
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_JOBS);
     assert_non_null(registry_find(&r, "asha/r0"));
 }
@@ -370,9 +430,9 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
         pause();
         _exit(0);
     }
-    job = claim_by(&r, ANN, "asha/t0", pid);
-    sibling = claim_by(&r, ANN, "asha/t1", 2);
-    other = claim_by(&r, ANN, "bert/t0", 2);
+    job = claim_by(&r, getuid(), "asha/t0", pid);
+    sibling = claim_by(&r, getuid(), "asha/t1", 2);
+    other = claim_by(&r, getuid(), "bert/t0", 2);
     assert_true(progress_may_report(&r, NULL, &sender, job));
     assert_true(progress_may_report(&r, NULL, &sender, sibling));
     assert_false(progress_may_report(&r, NULL, &sender, other));
@@ -664,7 +724,9 @@ main(void)
         TEST(nobody_joins_the_job_of_another),
         TEST(registration_ends_squatting),
         TEST(owner_ends_squatting),
+        TEST(registered_job_is_of_its_first_user_or_its_owner),
         TEST(user_cannot_fill_the_registry),
+        TEST(user_cannot_take_all_claims),
         TEST(registered_jobs_displace_others),
         TEST(progress_is_the_jobs_own_or_its_users),
         cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),

@@ -241,6 +241,46 @@ scan_finds_jobs(void **state OVS_UNUSED)
 }
 
 static void
+count_hogs(const char *job, uint64_t id OVS_UNUSED, uid_t uid OVS_UNUSED,
+           void *n_)
+{
+    int *n = n_;
+
+    n[strncmp(job, "hog/", 4) != 0]++;
+}
+
+/* A directory with very many jobs is not read to its end. */
+static void
+a_cojob_hides_no_other(void **state OVS_UNUSED)
+{
+    char *root = make_temp_dir();
+    char name[32];
+    int n[2] = { 0, 0 };
+
+    for (int i = 0; i < 1100; i++) {
+        snprintf(name, sizeof name, i < 8 ? "c%d" : "hog", i);
+        if (i <= 8) {
+            make_dir(root, name);
+        }
+        snprintf(name, sizeof name, i < 8 ? "c%d/t0" : "hog/t%d", i);
+        make_dir(root, name);
+    }
+    assert_int_equal(cgroup_scan(root, count_hogs, n), 0);
+    assert_in_range(n[0], REGISTRY_MAX_JOBS, 1024);
+    assert_int_equal(n[1], 8);
+    for (int i = 1099; i >= 0; i--) {
+        snprintf(name, sizeof name, i < 8 ? "c%d/t0" : "hog/t%d", i);
+        remove_file(root, name);
+        if (i <= 8) {
+            snprintf(name, sizeof name, i < 8 ? "c%d" : "hog", i);
+            remove_file(root, name);
+        }
+    }
+    assert_int_equal(rmdir(root), 0);
+    free(root);
+}
+
+static void
 registry_is_bounded(void **state OVS_UNUSED)
 {
     struct registry r;
@@ -267,6 +307,7 @@ main(void)
         cmocka_unit_test(roots_stay_below_the_mount),
         cmocka_unit_test(finds_the_mount_of_a_hybrid_host),
         cmocka_unit_test(scan_finds_jobs),
+        cmocka_unit_test(a_cojob_hides_no_other),
         cmocka_unit_test(registry_is_bounded),
     };
     return cmocka_run_group_tests_name("agent-identify", tests, NULL, NULL);

@@ -27,7 +27,9 @@ static int
 set_up(void **state)
 {
     *state = unshare(CLONE_NEWNET)
-                     || system("ip link add v0 type veth peer v1 && "
+                     || system("cd /proc/sys/net/ipv4/conf && "
+                               "echo 1 >all/rp_filter && "
+                               "ip link add v0 type veth peer v1 && "
                                "ip link set v0 up && ip link set v1 up")
                  ? NULL
                  : &doctor;
@@ -77,6 +79,23 @@ static void
 is_content_with_a_veth(void **state)
 {
     expect(state, DOCTOR_OK, "nothing");
+}
+
+static void
+names_addresses_that_nobody_checks(void **state)
+{
+    static const char *const cases[] = {
+        "echo 2 >/proc/sys/net/ipv4/conf/v0/rp_filter",
+        "echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter",
+        "ip link add b0 type bridge && ip link set v0 master b0",
+    };
+
+    for (size_t i = 0; *state && i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(system(cases[i]), 0);
+        expect(state, DOCTOR_NOTE, "rp_filter is not strict");
+        tear_down(state);
+        set_up(state);
+    }
 }
 
 static void
@@ -176,9 +195,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(is_content_with_a_veth),      TEST(names_gro),
-        TEST(names_xdp_of_the_driver),     TEST(names_cilium),
-        TEST(names_cilium_of_tcx),         TEST(names_wireguard),
+        TEST(is_content_with_a_veth),
+        TEST(names_gro),
+        TEST(names_addresses_that_nobody_checks),
+        TEST(names_xdp_of_the_driver),
+        TEST(names_cilium),
+        TEST(names_cilium_of_tcx),
+        TEST(names_wireguard),
         TEST(names_a_filter_in_our_place),
     };
 

@@ -4,6 +4,9 @@
 
 #include <config.h>
 
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -72,6 +75,67 @@ a_process_that_has_ended_is_not_alive(void **state OVS_UNUSED)
     assert_false(job_process_open(pid, &p));
 }
 
+/* Has a child of user 'user' make a namespace of users and, where the test may
+ * give it subordinate ones, become one of these.  Returns the child, 0 if it
+ * may not make one. */
+static pid_t
+start_subordinate(uid_t user)
+{
+    int made[2], mapped[2], map;
+    char path[64], c = 0;
+    pid_t pid;
+
+    assert_int_equal(pipe(made), 0);
+    assert_int_equal(pipe(mapped), 0);
+    pid = fork();
+    if (!pid) {
+        c = (!getuid() && setuid(user)) || unshare(CLONE_NEWUSER);
+        ignore(write(made[1], &c, 1));
+        ignore(read(mapped[0], &c, 1));
+        c = setuid(1);
+        ignore(write(made[1], &c, 1));
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(made[0], &c, 1), 1);
+    if (c) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return 0;
+    }
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int) pid);
+    map = open(path, O_WRONLY);
+    assert_true(map >= 0);
+    assert_true(dprintf(map, getuid() ? "1 %u 1\n" : "1 200001 100\n",
+                        (unsigned int) user)
+                > 0);
+    close(map);
+    ignore(write(mapped[1], &c, 1));
+    assert_int_equal(read(made[0], &c, 1), 1);
+    return pid;
+}
+
+static void
+subordinate_users_are_the_one_that_has_them(void **state OVS_UNUSED)
+{
+    uid_t user = getuid() ? getuid() : 12345, found;
+    pid_t pid = start_subordinate(user);
+    char status[8192];
+    struct job_process p;
+
+    if (!pid) {
+        skip();
+    }
+    assert_true(process_read_file(pid, "status", status, sizeof status) > 0);
+    assert_true(job_process_parse_status(status, &p));
+    assert_int_equal(p.uid, getuid() ? user : 200001);
+    assert_true(process_user(pid, &found));
+    assert_int_equal(found, user);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_false(process_user(pid, &found));
+}
+
 int
 main(void)
 {
@@ -79,6 +143,7 @@ main(void)
         cmocka_unit_test(rights_are_the_real_ones),
         cmocka_unit_test(too_many_groups_count_as_none),
         cmocka_unit_test(a_process_that_has_ended_is_not_alive),
+        cmocka_unit_test(subordinate_users_are_the_one_that_has_them),
     };
 
     return cmocka_run_group_tests_name("job-process", tests, NULL, NULL);

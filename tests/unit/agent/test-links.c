@@ -11,13 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/actuate/actuator.h"
-#include "agent/actuate/shim.h"
-#include "agent/agent.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
+#include "agent/wanted.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "tests/unit/unit-test.h"
@@ -62,11 +60,10 @@ no_slot(const char *name OVS_UNUSED, void *aux OVS_UNUSED)
     return 0;
 }
 
-/* Returns what a job of an agent without a shim is told. */
+/* Returns what a job of an agent without jobs is told. */
 static struct json *
 ask(void)
 {
-    static const struct actuator_events no_events;
     static const struct registry_class class = {
         .begin = ignore_job,
         .end = ignore_job,
@@ -75,18 +72,19 @@ ask(void)
     const struct tracker_config tracker_config = {
         .identity = identity_open_blind(),
     };
-    const struct agent_config config = { .rate_bps = 50000000 };
-    struct agent agent = {
-        .config = &config,
-        .wanted.all.min_share = SHIM_MIN_SHARE_DEFAULT,
-        .wanted.jobs = SHASH_INITIALIZER(&agent.wanted.jobs),
-        .tracker = tracker_create(&tracker_config, &class, NULL),
-        .actuator = shim_actuator_create("no-shim", NULL, &no_events, NULL),
+    struct wanted wanted = {
+        .all.min_share = SHIM_MIN_SHARE_DEFAULT,
+        .jobs = SHASH_INITIALIZER(&wanted.jobs),
     };
-    struct json *json = links_compose(&agent, "asha/t0");
+    struct tracker *tracker = tracker_create(&tracker_config, &class, NULL);
+    const struct links_facts facts = {
+        .registry = tracker_registry(tracker),
+        .wanted = &wanted,
+        .capacity_bps = 50000000,
+    };
+    struct json *json = links_compose(&facts, "asha/t0");
 
-    tracker_destroy(agent.tracker);
-    actuator_destroy(agent.actuator);
+    tracker_destroy(tracker);
     identity_close(tracker_config.identity);
     return json;
 }

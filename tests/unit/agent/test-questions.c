@@ -4,8 +4,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +18,7 @@
 #include "agent/identify/registry.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 #define N 200
 
@@ -132,6 +136,70 @@ descendants_are_asked_about_again(void **state)
     assert_string_equal(claim_of(f, f->pids[0])->job->name, "asha/t0");
 }
 
+/* A user forks more than the table remembers; the process of another is
+ * answered, and the first has old ones forgotten. */
+static void
+a_user_cannot_fill_the_table(void **state)
+{
+    struct fixture *f = *state;
+    struct users *users = &f->registry.users;
+    struct shares *table = &users->questions;
+    long long now = 1000;
+
+    for (pid_t pid = 1 << 23; !shares_full(table); pid++) {
+        questions_add(f->questions, pid, 1);
+    }
+    questions_add(f->questions, 1 << 24, 1);
+    assert_int_equal(users_find(users, 1, 0)->questions.n_refused, 1);
+    f->pids[0] = start("SLURM_JOB_ID=7");
+    questions_add(f->questions, f->pids[0], 2);
+    assert_true(questions_run(f->questions, now));
+    assert_non_null(claim_of(f, f->pids[0]));
+    assert_int_equal(users_find(users, 2, 0)->questions.n_refused, 0);
+
+    /* None of these processes is there. */
+    for (; table->n; now += 100) {
+        assert_true(now < 1000000);
+        questions_run(f->questions, now);
+    }
+}
+
+/* Whatever uid they take.  A user's own cgroup may have such a name. */
+static void
+processes_of_a_pod_are_one_user(void **state)
+{
+    struct fixture *f = *state;
+    struct users *users = &f->registry.users;
+    char *mount = cgroup_mount_from("/proc/mounts");
+    char *dir = xasprintf("%s/sct-pod%032x", mount, (unsigned int) getpid());
+    char *procs = xasprintf("%s/cgroup.procs", dir);
+    const struct user *user;
+    FILE *stream;
+
+    if (mkdir(dir, 0755) || !(stream = fopen(procs, "w"))) {
+        skip();
+    }
+    f->pids[0] = start("HOME=/");
+    fprintf(stream, "%d", (int) f->pids[0]);
+    assert_int_equal(fclose(stream), 0);
+    users->cgroup_mount = mount;
+    user = users_find(users, 1, f->pids[0]);
+    assert_int_equal(strlen(user->pod), 32);
+    assert_ptr_equal(users_find(users, 2, f->pids[0]), user);
+    assert_int_equal(chown(dir, 1, 1), 0);
+    user = users_find(users, 1, f->pids[0]);
+    assert_string_equal(user->pod, "");
+    assert_int_equal(user->uid, 1);
+
+    kill(f->pids[0], SIGKILL);
+    waitpid(f->pids[0], NULL, 0);
+    f->pids[0] = 0;
+    assert_int_equal(rmdir(dir), 0);
+    free(procs);
+    free(dir);
+    free(mount);
+}
+
 int
 main(void)
 {
@@ -139,6 +207,8 @@ main(void)
         TEST(an_answer_is_a_claim),
         TEST(users_are_answered_in_turn),
         TEST(descendants_are_asked_about_again),
+        TEST(a_user_cannot_fill_the_table),
+        TEST(processes_of_a_pod_are_one_user),
     };
 
     return cmocka_run_group_tests_name("questions", tests, NULL, NULL);

@@ -125,7 +125,8 @@ start_cc(struct side *side, uint64_t seed)
         .slots = side->slots,
         .downlink_bps = LINK,
         .strict_switch = side->strict_switch,
-        .seed = seed,
+        .uplink_bps = LINK,
+        .secret = { seed },
         .mtu = 1500,
         .max_flows = 64,
         .control_ports = { 7000 },
@@ -145,6 +146,18 @@ side_create(struct side *side, uint64_t seed)
     start_cc(side, seed);
 }
 
+/* Replaces the shim of host 'host' by one that knows nothing. */
+void
+world_restart(struct world *w, int host, uint64_t seed)
+{
+    struct side *side = &w->sides[host];
+
+    cc_destroy(side->cc);
+    memset(side->queue_used, 0, sizeof side->queue_used);
+    side->n_messages = 0;
+    start_cc(side, seed);
+}
+
 /* Replaces the shim of host 'host', and passes on its state. */
 void
 world_take_over(struct world *w, int host, uint64_t seed)
@@ -155,10 +168,7 @@ world_take_over(struct world *w, int host, uint64_t seed)
 
     assert_true(size <= CC_TAKEOVER_BYTES);
     assert_int_equal(takeover_state_check(body, size), 0);
-    cc_destroy(side->cc);
-    memset(side->queue_used, 0, sizeof side->queue_used);
-    side->n_messages = 0;
-    start_cc(side, seed);
+    world_restart(w, host, seed);
     cc_restore(side->cc, body, w->now);
     free(body);
 }
@@ -322,6 +332,7 @@ world_open_far(struct world *w, uint16_t port, uint64_t rtt)
     assert_memory_equal(p.frame.data, sent.frame.data, p.frame.length);
     world_poll(w, rtt / 2);
     world_carry(w, SENDER, &ack, &p);
+    world_deliver(w); /* The shims verify each other. */
 }
 
 void

@@ -85,6 +85,7 @@ struct verdict world_carry(struct world *w, int from,
                            struct cc_packet *p);
 void world_deliver(struct world *w);
 void world_poll(struct world *w, uint64_t ns);
+void world_restart(struct world *w, int host, uint64_t seed);
 void world_take_over(struct world *w, int side, uint64_t seed);
 void world_open(struct world *w, uint16_t port);
 void world_open_far(struct world *w, uint16_t port, uint64_t rtt);

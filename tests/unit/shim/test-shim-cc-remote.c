@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "shim/cc/hello.h"
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"
 
@@ -41,7 +42,7 @@ a_sender_alone_is_plain_tcp(void **state)
     w->sides[RECEIVER].cc = NULL;
     packet_make(&p, &syn);
     world_leave(w, SENDER, &p, 0);
-    assert_int_equal(p.frame.headroom, PACKET_ROOM - 12);
+    assert_int_equal(p.frame.headroom, PACKET_ROOM - HELLO_BYTES);
 
     /* A repeated SYN has no option: a middlebox may have dropped the first. */
     packet_make(&p, &syn);
@@ -63,40 +64,6 @@ an_old_connection_is_only_paced(void **state)
     assert_int_equal(world_bulk(w, 1, 400, GAP, &queue), 65535 << 7);
     assert_true(queue > 0);
     assert_true(w->sides[SENDER].rate[queue] > 0);
-}
-
-static void
-a_grant_without_the_nonce_is_ignored(void **state)
-{
-    struct world *w = *state;
-    struct side *receiver = &w->sides[RECEIVER];
-    uint64_t taken;
-
-    world_open(w, 1);
-    world_bulk(w, 1, 50, GAP, NULL);
-    taken = world_stats(w, SENDER).cc_grants_taken;
-    assert_true(taken > 0);
-    for (int i = 0; i < 10; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        world_carry(w, SENDER, &data, &p);
-        world_poll(w, MS / 2);
-        world_poll(w, 5 * MS);
-    }
-    assert_true(receiver->n_messages > 0);
-    for (int i = 0; i < receiver->n_messages; i++) {
-        struct cc_packet p;
-
-        memcpy(p.buffer, receiver->messages[i], receiver->sizes[i]);
-        p.buffer[14 + 20 + 8 + 8] ^= 1;
-        p.frame = (struct cc_frame) { .data = p.buffer,
-                                      .length = receiver->sizes[i] };
-        assert_false(cc_from_uplink(w->sides[SENDER].cc, &p.frame, 0,
-                                    w->now));
-    }
-    assert_int_equal(world_stats(w, SENDER).cc_grants_taken, taken);
 }
 
 /* The receiver's shim is gone: its grants end. */
@@ -280,7 +247,6 @@ main(void)
         WORLD_TEST(a_receiver_alone_limits_windows),
         WORLD_TEST(a_sender_alone_is_plain_tcp),
         WORLD_TEST(an_old_connection_is_only_paced),
-        WORLD_TEST(a_grant_without_the_nonce_is_ignored),
         WORLD_TEST(grants_end_unless_renewed),
         WORLD_TEST(other_hosts_do_not_replace_one_with_packets),
         WORLD_TEST(a_flow_that_was_idle_finds_its_remote_shim_again),

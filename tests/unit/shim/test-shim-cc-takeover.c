@@ -288,6 +288,11 @@ a_bad_body_is_refused(void **state)
     struct world *w = *state;
     const size_t remote = takeover_state_size(0, 0);
     const size_t flow = takeover_state_size(1, 0);
+    const size_t bools[] = { offsetof(struct takeover_remote, verified),
+                             offsetof(struct takeover_remote, has_key),
+                             offsetof(struct takeover_remote, has_old_key),
+                             offsetof(struct takeover_remote, confirmed),
+                             offsetof(struct takeover_remote, open) };
     const uint32_t two = 2, most = UINT32_MAX;
     size_t size;
     void *body;
@@ -308,12 +313,19 @@ a_bad_body_is_refused(void **state)
         assert_int_equal(check_with(body, size, at, &most, sizeof most),
                          EPROTO);
     }
+    for (size_t i = 0; i < 5; i++) {
+        static const uint8_t no_bool = 2;
+
+        assert_int_equal(
+            check_with(body, size, remote + bools[i], &no_bool, 1), EINVAL);
+    }
     BAD(0, takeover_state, law.gamma, 499999);
+    BAD(0, takeover_state, pad, 1);
     BAD(remote, takeover_remote, family, 5);
     BAD(remote, takeover_remote, local[4], 1);
-    BAD(remote, takeover_remote, verified, 2);
     BAD(remote, takeover_remote, l2_size, TAKEOVER_MAX_L2 + 1);
-    BAD(remote, takeover_remote, pad[1], 1);
+    BAD(remote, takeover_remote, pad2[1], 1);
+    BAD(remote, takeover_remote, own_nonce, 0);
     BAD(flow, takeover_connection, key.family, 0);
     BAD(flow, takeover_connection, key.pad, 1);
     BAD(flow, takeover_connection, key.protocol, IPPROTO_UDP);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/cc/grant-message.h"
 #include "shim/cc/hello.h"
-#include "shim/cc/messages.h"
 #include "shim/cc/window.h"
 #include "tests/unit/shim/cc-packets.h"
 #include "tests/unit/unit-test.h"
@@ -188,15 +188,22 @@ a_removed_hello_leaves_the_segment_unchanged(void **state)
     srandom(2);
     for (int i = 0; i < 2000; i++) {
         struct packet_spec spec = {
-            .from = 1, .to = 2, .from_port = random(), .to_port = random(),
+            .from = 1,
+            .to = 2,
+            .from_port = random(),
+            .to_port = random(),
             .family = random() % 2 ? 4 : 6,
-            .flags = SEGMENT_SYN, .seq = random(), .window = random(),
-            .mss = random() % 2 ? 1460 : 0, .ts_value = random() % 2,
-            .has_scale = random() % 2, .scale = random() % 15,
-            .payload = random() % 100, .options = random() % 8,
+            .flags = SEGMENT_SYN,
+            .seq = random(),
+            .window = random(),
+            .mss = random() % 2 ? 1460 : 0,
+            .ts_value = random() % 2,
+            .has_scale = random() % 2,
+            .scale = random() % 15,
+            .payload = random() % 100,
+            .options = random() % 5,
         };
-        struct hello hello = { .version = HELLO_VERSION, .flags = 1,
-                               .nonce = random() }, heard;
+        struct hello hello = { .flags = 1, .nonce = random() }, heard;
         struct cc_packet p, before;
         struct segment_options o;
         struct segment seg;
@@ -211,8 +218,8 @@ a_removed_hello_leaves_the_segment_unchanged(void **state)
         parse(&p, &seg, &o);
         assert_int_equal(o.mss, spec.mss);
         assert_true(o.hello_at);
-        hello_read(p.frame.data + o.hello_at, &heard);
-        assert_int_equal(heard.version, hello.version);
+        assert_true(
+            hello_read(p.frame.data + o.hello_at, o.hello_size, &heard));
         assert_int_equal(heard.flags, hello.flags);
         assert_int_equal(heard.nonce, hello.nonce);
         assert_int_equal(seg.payload, spec.payload);
@@ -263,7 +270,10 @@ static void
 hello_is_omitted_when_the_tcp_options_are_full(void **state)
 {
     struct packet_spec spec = {
-        .from = 1, .to = 2, .flags = SEGMENT_SYN, .options = 32,
+        .from = 1,
+        .to = 2,
+        .flags = SEGMENT_SYN,
+        .options = 28,
     };
     struct segment_options o;
     struct segment seg;
@@ -272,7 +282,7 @@ hello_is_omitted_when_the_tcp_options_are_full(void **state)
     packet_make(&p, &spec);
     parse(&p, &seg, &o);
     assert_false(hello_fits(&seg));
-    spec.options = 28;
+    spec.options = 24;
     packet_make(&p, &spec);
     parse(&p, &seg, &o);
     assert_true(hello_fits(&seg));
@@ -302,8 +312,22 @@ writing_ecn_updates_the_checksum(void **state)
 static void
 grants_are_read_as_they_were_written(void **state)
 {
-    struct grant_message m = { .type = GRANT_RATES, .n = GRANT_MAX,
-                               .to = 0xfedcba98, .from = 7 }, read;
+    struct grant_message m = { .type = GRANT_RATES,
+                               .n = GRANT_MAX,
+                               .to = UINT64_C(0xfedcba9876543210),
+                               .from = 7,
+                               .number = UINT64_MAX },
+                         read;
+    const struct grant_ends ends = { .family = 4,
+                                     .sender = (const uint8_t[16]){ 1 },
+                                     .receiver = (const uint8_t[16]){ 2 },
+                                     .key = (const uint8_t[16]){ 3 } };
+    const struct grant_ends others[] = {
+        { 6, ends.sender, ends.receiver, ends.key },
+        { 4, ends.receiver, ends.sender, ends.key },
+        { 4, ends.sender, ends.key, ends.key },
+        { 4, ends.sender, ends.receiver, ends.sender },
+    };
     uint8_t bytes[GRANT_MAX_MESSAGE];
     size_t size;
 
@@ -313,23 +337,34 @@ grants_are_read_as_they_were_written(void **state)
             .bps = i * UINT64_C(0x123456789a),
         };
     }
-    size = grant_message_write(&m, bytes);
+    size = grant_message_write(&m, &ends, bytes);
     assert_int_equal(size, GRANT_MAX_MESSAGE);
+    assert_true(20 + 8 + size <= 576);
     assert_true(grant_message_read(bytes, size, &read));
     assert_int_equal(read.to, m.to);
     assert_int_equal(read.from, m.from);
+    assert_int_equal(read.number, m.number);
     assert_int_equal(read.n, GRANT_MAX);
     for (int i = 0; i < GRANT_MAX; i++) {
         assert_int_equal(read.grants[i].bps, m.grants[i].bps);
         assert_int_equal(read.grants[i].ms, m.grants[i].ms);
         assert_int_equal(read.grants[i].sender_port, i);
     }
+    assert_true(grant_message_is_right(bytes, &ends));
+    for (int i = 0; i < 4; i++) {
+        assert_false(grant_message_is_right(bytes, &others[i]));
+    }
     for (size_t i = 0; i < size; i++) {
         assert_false(grant_message_read(bytes, i, &read));
+        if (i != 7) { /* The size follows from it. */
+            bytes[i] ^= 1;
+            assert_false(grant_message_is_right(bytes, &ends));
+            bytes[i] ^= 1;
+        }
     }
-    bytes[4] = 2;
+    bytes[4] = GRANT_VERSION - 1;
     assert_false(grant_message_read(bytes, size, &read));
-    bytes[4] = 1;
+    bytes[4] = GRANT_VERSION;
     bytes[7] = GRANT_MAX + 1;
     assert_false(grant_message_read(bytes, size, &read));
 }

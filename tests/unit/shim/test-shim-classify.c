@@ -162,6 +162,36 @@ a_full_cache_forgets_others(void **state)
     }
 }
 
+/* Whoever fills the cache, all flows of a job with few stay; traffic of no job
+ * takes only what is free. */
+static void
+hogs_take_no_flows_of_others(void **state)
+{
+    struct flow_cache *fc = flow_cache_create(5);
+    const uint32_t n_words = FLOW_CACHE_BUCKETS * FLOW_CACHE_WAYS, n = 3000;
+
+    for (uint32_t i = 0; i < 2 * n_words; i++) { /* Of no job. */
+        flow_cache_learn(fc, hash_of(fc, i), 0, i);
+    }
+    for (uint32_t i = 0; i < 3 * n_words; i++) {
+        flow_cache_learn(fc, hash_of(fc, i), 1 + i % 2, i);
+        if (!(i % 200) && i / 200 < n) {
+            assert_true(learn(fc, 4 * n_words + i, 9));
+        }
+    }
+    for (uint32_t i = 0; i < n_words; i++) {
+        flow_cache_learn(fc, hash_of(fc, 7 * n_words + i), 0, i);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(lookup(fc, 4 * n_words + 200 * i), 9);
+    }
+    assert_int_equal(flow_cache_refused(fc, 9), 0);
+    assert_true(flow_cache_refused(fc, 1) > n_words / 4);
+    flow_cache_forget(fc, 9);
+    assert_int_equal(lookup(fc, 4 * n_words), 0);
+    flow_cache_destroy(fc);
+}
+
 /* Looks up 8192 flows, of which the first half is there, in bulks of all sizes
  * that touch nothing beyond them. */
 static void
@@ -572,6 +602,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flows_are_found_with_their_slots),
         cmocka_unit_test(a_full_cache_forgets_others),
+        cmocka_unit_test(hogs_take_no_flows_of_others),
         cmocka_unit_test(a_bulk_lookup_is_that_of_each),
         cmocka_unit_test(threads_learn_at_the_same_time),
         cmocka_unit_test(slots_hold_for_the_lease),

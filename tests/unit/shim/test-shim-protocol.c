@@ -15,9 +15,13 @@
 #include <unistd.h>
 
 #include "shim/capture/tap.h"
+#include "shim/cc/cc.h"
+#include "shim/cc/takeover-state.h"
 #include "shim/classify/bursts.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "shim/control/server.h"
+#include "shim/queue/rank-queue.h"
 #include "tests/unit/unit-test.h"
 #include "wire/shim-client.h"
 
@@ -25,11 +29,13 @@ static struct {
     char path[64];
     struct server *server;
     struct job_slots *slots;
+    struct flow_cache *flows;
     struct bursts *bursts;
     struct tap *tap;
     uint64_t rate, now;
     uint32_t min_share;
-    struct shim_congestion congestion;
+    struct rank_queues *queues;
+    struct cc *cc;
     size_t learned;             /* Bytes, 0: EINVAL. */
 } t;
 
@@ -81,12 +87,6 @@ get_connections(void *aux, void *body, size_t *size)
     return t.learned ? 0 : EINVAL;
 }
 
-static void
-set_congestion(void *aux, const struct shim_congestion *congestion)
-{
-    t.congestion = *congestion;
-}
-
 static uint64_t
 get_now(void)
 {
@@ -102,7 +102,6 @@ set_up(void **state)
         .get_stats = get_stats,
         .get_rate = get_rate,
         .set_min_share = set_min_share,
-        .set_congestion = set_congestion,
         .now = get_now,
         .get_ports = get_ports,
         .get_about = get_about,
@@ -116,8 +115,12 @@ set_up(void **state)
     t.rate = 50000000;
     t.now = 1000000000;
     t.slots = config.slots = job_slots_create();
+    t.flows = config.flows = flow_cache_create(1);
     t.bursts = config.bursts = bursts_create();
     t.tap = config.tap = tap_create(1 << 16);
+    t.queues = rank_queues_create(64, 1500);
+    t.cc = config.cc = cc_create(&(struct cc_config){
+        .slots = t.slots, .queues = t.queues, .max_flows = 8 });
     error = server_create(t.path, &config, &t.server);
     if (error) {
         print_error("%s\n", error);
@@ -130,8 +133,11 @@ static int
 tear_down(void **state)
 {
     server_destroy(t.server);
+    cc_destroy(t.cc);
+    rank_queues_destroy(t.queues);
     tap_destroy(t.tap);
     bursts_destroy(t.bursts);
+    flow_cache_destroy(t.flows);
     job_slots_destroy(t.slots);
     return access(t.path, F_OK) == 0;   /* It must have been removed. */
 }
@@ -189,6 +195,7 @@ tables_can_be_written_and_read(void **state)
     struct shim_control control = { .dscp = 50, .levels = 6 };
     static const struct shim_congestion congestion = { 900000, 300000, 1 };
     struct shim_min_share min_share = { .share = 20000 };
+    struct takeover_state *state_body = malloc(CC_TAKEOVER_BYTES);
     struct shim_client *c = open_client();
     struct shim_hello hello;
     struct shim_stats stats;
@@ -211,7 +218,9 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(t.min_share, 20000);
     assert_int_equal(ask(c, SHIM_CONGESTION, &congestion, sizeof congestion,
                          NULL, NULL), 0);
-    assert_memory_equal(&t.congestion, &congestion, sizeof congestion);
+    assert_true(cc_save(t.cc, state_body) >= sizeof *state_body);
+    assert_memory_equal(&state_body->law, &congestion, sizeof congestion);
+    free(state_body);
 
     assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof hello);
@@ -284,6 +293,24 @@ one_bad_element_changes_nothing(void **state)
     shim_client_close(c);
 }
 
+/* The thread of the packets makes the list. */
+static void
+peers_are_those_of_the_last_request(void **state)
+{
+    struct shim_client *c = open_client();
+    const void *body;
+    size_t size;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ask(c, SHIM_PEERS, NULL, 0, NULL, NULL), EAGAIN);
+    }
+    cc_poll(t.cc, t.now);
+    assert_int_equal(ask(c, SHIM_PEERS, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, 0);
+    assert_int_equal(ask(c, SHIM_PEERS, NULL, 0, NULL, NULL), EAGAIN);
+    shim_client_close(c);
+}
+
 static void
 bodies_are_checked(void **state)
 {
@@ -296,6 +323,8 @@ bodies_are_checked(void **state)
         own = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
     static const struct shim_slot slot_0, bad_level = { 1, 8 },
                                           bad_dscp = { 1, 7, 64 };
+    static const struct shim_key key = { .family = 6 }, no_family,
+                                 bad_removed = { .family = 4, .removed = 2 };
     static const uint16_t zero, many = SHIM_MAX_SLOTS;
     const struct {
         uint16_t type;
@@ -317,6 +346,12 @@ bodies_are_checked(void **state)
         { SHIM_CONGESTION, &large, sizeof large, EINVAL },
         { SHIM_CONGESTION, &law, sizeof law - 4, EPROTO },
         { SHIM_CONGESTION - 1, &law, sizeof law, EOPNOTSUPP },
+        { SHIM_KEYS, NULL, 0, 0 },
+        { SHIM_KEYS, &key, sizeof key, 0 },
+        { SHIM_KEYS, &key, sizeof key - 1, EPROTO },
+        { SHIM_KEYS, &no_family, sizeof no_family, EINVAL },
+        { SHIM_KEYS, &bad_removed, sizeof bad_removed, EINVAL },
+        { SHIM_PEERS, &zero, 2, EPROTO },
         { SHIM_SLOT_SET, NULL, 0, 0 },
         { SHIM_SLOT_SET, &slot_0, sizeof slot_0, EINVAL },
         { SHIM_SLOT_SET, &bad_level, sizeof bad_level, EINVAL },
@@ -666,12 +701,43 @@ facts_are_reported(void **state)
     shim_client_close(c);
 }
 
+/* A job that ends leaves neither flows nor counts. */
+static void
+refusals_are_reported(void **state)
+{
+    struct shim_client *c = open_client();
+    const uint16_t slot = 3;
+    struct shim_refused refused;
+    const void *body;
+    size_t size;
+
+    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, 0);
+    for (uint64_t i = 1; i <= 1 + FLOW_CACHE_BUCKETS * FLOW_CACHE_WAYS; i++) {
+        uint64_t bucket = i % FLOW_CACHE_BUCKETS;
+
+        flow_cache_learn(t.flows, i << 40 | bucket * 64, slot, 0);
+    }
+    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof refused);
+    memcpy(&refused, body, sizeof refused);
+    assert_int_equal(refused.slot, slot);
+    assert_int_equal(refused.count,
+                     FLOW_CACHE_BUCKETS * (FLOW_CACHE_WAYS - 1) + 1);
+    assert_int_equal(ask(c, SHIM_SLOT_CLEAR, &slot, sizeof slot, &body, &size),
+                     0);
+    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, 0);
+    shim_client_close(c);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_are_checked),
         TEST(tables_can_be_written_and_read),
+        TEST(peers_are_those_of_the_last_request),
         TEST(one_bad_element_changes_nothing),
         TEST(broken_headers_end_the_connection),
         TEST(an_unknown_type_keeps_the_connection),
@@ -685,6 +751,7 @@ main(void)
         TEST(connections_are_sent_during_a_takeover_only),
         TEST(ports_are_reported),
         TEST(facts_are_reported),
+        TEST(refusals_are_reported),
     };
 
     return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "order/problem/memory.h"
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"
@@ -273,6 +274,128 @@ a_search_gains_nothing_by_its_form_or_announcement(void **state)
     }
 }
 
+/* Adds a search of 'user' with 'n_jobs' jobs of 'iterations' on the hosts that
+ * 'r' gives. */
+static void
+add_flat(struct workload *w, struct sim_random *r, double arrival,
+         const char *user, int n_jobs, int64_t iterations)
+{
+    struct workload_cojob *cojob = workload_add_cojob(w, "s", 1, arrival);
+
+    cojob->user = order_strdup(user);
+    for (int i = 0; i < n_jobs; i++) {
+        struct workload_job *job = workload_add_job(cojob, "t", 0.0048);
+        int hosts[N_HOSTS];
+
+        sim_random_pick(r, N_HOSTS, 4, hosts);
+        workload_add_ps(job, hosts, 2, &hosts[2], 2, 5e5);
+    }
+    workload_add_rung(w, cojob, iterations, n_jobs);
+}
+
+/* How an owner announces SLICED iterations: in 'n' searches, one after the
+ * other or side by side. */
+struct slices {
+    int n;
+    bool side_by_side;
+};
+
+#define SLICED 400
+
+/* Honest searches of a quarter of SLICED that come now and then, and the first
+ * cojobs, by 'slices', of one owner. */
+static struct workload *
+make_slices(int seed, const struct slices *slices)
+{
+    struct workload *w =
+        workload_create("stage", sim_fabric_create(N_HOSTS, BYTES_PER_S));
+    struct sim_random r = { seed }, hosts = { 100 + seed };
+    int iterations = slices->side_by_side ? 5 : SLICED / slices->n;
+
+    for (int i = 0; i < slices->n; i++) {
+        if (!slices->side_by_side) {
+            hosts.state = 100 + seed;
+        }
+        add_flat(w, &hosts, 0, "eve",
+                 slices->side_by_side ? SLICED / iterations / slices->n : 1,
+                 iterations);
+        w->cojobs[i].follows = i && !slices->side_by_side;
+    }
+    for (int i = 0; i < 40; i++) {
+        char user[] = { 'A' + i, '\0' };
+
+        add_flat(w, &r, 8 * (i + sim_random_between(&r, 0, 1)), user, 1,
+                 SLICED / 4);
+    }
+    return w;
+}
+
+/* Returns the time until the last of the first 'n' cojobs ends. */
+static double
+end_of(const struct workload *w, size_t n)
+{
+    struct sim_result r;
+    double end = 0;
+
+    run(w, "stage", &r);
+    for (size_t i = 0; i < r.n_stages; i++) {
+        end = r.stages[i].cojob < n ? fmax(end, r.stages[i].end) : end;
+    }
+    sim_result_uninit(&r);
+    return end;
+}
+
+/* Returns the mean over the seeds of the time of an owner who announces at
+ * once by that of one who announces by 'slices'. */
+static double
+gain_of_slices(const struct slices *slices)
+{
+    const struct slices whole = { 1, slices->side_by_side };
+    int n_seeds = N_SEEDS / 4;
+    double sum = 0;
+
+    for (int seed = 1; seed <= n_seeds; seed++) {
+        struct workload *before = make_slices(seed, &whole);
+        struct workload *after = make_slices(seed, slices);
+
+        sum += end_of(before, 1) / end_of(after, slices->n);
+        workload_destroy(before);
+        workload_destroy(after);
+    }
+    return sum / n_seeds;
+}
+
+static void
+an_owner_gains_nothing_by_slices(void **state)
+{
+    static const struct slices cases[] = {
+        { 8, false }, { 80, false }, { 8, true }, { 80, true }
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double gain = gain_of_slices(&cases[i]);
+
+        print_message("%d slices %s: %.3f times as fast\n", cases[i].n,
+                      cases[i].side_by_side ? "side by side" : "in sequence",
+                      gain);
+        assert_true(gain <= 1);
+    }
+}
+
+/* The second search of an owner is served as if it was somebody else's. */
+static void
+a_second_search_keeps_its_place(void **state)
+{
+    for (int seed = 1; seed <= N_SEEDS / 4; seed++) {
+        struct workload *w = make_slices(seed, &(struct slices){ 2, false });
+        double one = end_of(w, 2);
+
+        w->cojobs[1].user[0] = '-';
+        assert_float_equal(end_of(w, 2), one, 1e-9);
+        workload_destroy(w);
+    }
+}
+
 /* Where no search announces anything, the first rungs of some do not pass the
  * last ones of others for that. */
 static void
@@ -308,6 +431,8 @@ main(void)
             bulk_transfers_and_searches_delay_each_other_in_bounds),
         cmocka_unit_test(a_stream_of_searches_does_not_starve_a_transfer),
         cmocka_unit_test(a_search_gains_nothing_by_its_form_or_announcement),
+        cmocka_unit_test(an_owner_gains_nothing_by_slices),
+        cmocka_unit_test(a_second_search_keeps_its_place),
         cmocka_unit_test(silence_of_all_costs_little),
     };
 

@@ -22,24 +22,24 @@ processes_of_the_owner_are_admitted(void **state)
         { { true, false, 0 }, { false, true, 1001 }, MEMBERSHIP_ADMITTED },
 
         /* The environment is not trusted, whoever wrote it. */
-        { { false, true, 1000 }, { false, true, 1000 },
+        { { false, true, 1000 },
+          { false, true, 1000 },
           MEMBERSHIP_UNREGISTERED },
-        { { false, true, 1000 }, { false, true, 1001 },
+        { { false, true, 1000 },
+          { false, true, 1001 },
           MEMBERSHIP_UNREGISTERED },
         { { true, true, 1000 }, { false, true, 1000 }, MEMBERSHIP_ADMITTED },
 
         /* Another user. */
         { { false, true, 1000 }, { true, true, 1000 }, MEMBERSHIP_ADMITTED },
-        { { false, true, 1000 }, { true, true, 1001 },
-          MEMBERSHIP_OTHER_USER },
+        { { false, true, 1000 }, { true, true, 1001 }, MEMBERSHIP_OTHER_USER },
         { { true, true, 1000 }, { true, true, 1001 }, MEMBERSHIP_OTHER_USER },
-        { { true, true, 1000 }, { false, true, 1001 },
-          MEMBERSHIP_OTHER_USER },
+        { { true, true, 1000 }, { false, true, 1001 }, MEMBERSHIP_OTHER_USER },
         { { true, true, 1000 }, { false, false, 0 }, MEMBERSHIP_OTHER_USER },
 
         /* Root, and a launcher that knows no user. */
         { { false, true, 1000 }, { true, true, 0 }, MEMBERSHIP_ADMITTED },
-        { { false, true, 1000 }, { true, false, 0 }, MEMBERSHIP_ADMITTED },
+        { { false, true, 1000 }, { true, false, 0 }, MEMBERSHIP_OTHER_USER },
     };
 
     for (size_t i = 0; i < N_CASES; i++) {
@@ -52,11 +52,23 @@ processes_of_the_owner_are_admitted(void **state)
     }
 }
 
+/* Agents and controllers of several versions have the same. */
+static void
+a_namespace_has_its_number(void **state)
+{
+    uint64_t ml = membership_namespace("ml");
+
+    assert_true(ml == UINT64_C(0x6ccc7f19ebcbe3d8));
+    assert_true(ml > MEMBERSHIP_MAX_UID && ml <= INT64_MAX);
+    assert_true(ml != membership_namespace("nlp"));
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_of_the_owner_are_admitted),
+        cmocka_unit_test(a_namespace_has_its_number),
     };
 
     return cmocka_run_group_tests_name("membership", tests, NULL, NULL);

@@ -138,7 +138,8 @@ the_policy_says_who_weighs_more(void **state)
         struct policy *policy = set_order(f, "stage", weights);
 
         give(f, "00", (int64_t[]) { 300, 100 }, NULL);
-        cojob_set_owner(shash_find_data(&f->c->cojobs, "a"), cases[i].owner);
+        cojob_set_owner(f->c, shash_find_data(&f->c->cojobs, "a"),
+                        cases[i].owner, 0);
         assert_true(decide_run(f->d, 10000 * (i + 1)));
         assert_int_equal(rank(f, "a/j"), cases[i].rank);
         decide_set_policy(f->d, f->stage);
@@ -190,7 +191,7 @@ give_news(struct fixture *f, const struct news *news)
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, "a", news->weight, true);
-    cojob_set_owner(cojob, news->owner);
+    cojob_set_owner(f->c, cojob, news->owner, 0);
     job = cojob_put_job(f->c, cojob, "j", news->live, 1000,
                         news->model_bytes);
     for (int i = 0; i < news->n_hosts; i++) {

@@ -69,6 +69,27 @@ a_new_generation_is_above_both_databases(void **state OVS_UNUSED)
     assert_int_equal(l.requested, 8);
 }
 
+/* A lost database needs no host's word, unless the clock goes back. */
+static void
+a_new_generation_is_at_least_the_time(void **state OVS_UNUSED)
+{
+    static const struct {
+        int64_t newest, now, expected;
+    } cases[] = { { 0, 5000, 5000 },
+                  { 7000, 5000, 7001 },
+                  { 4999, 5000, 5000 },
+                  { 5000, 5000, 5001 } };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct leadership l = { .newest = cases[i].newest };
+        struct leadership_view view = holder;
+
+        view.now = cases[i].now;
+        assert_int_equal(leadership_run(&l, &view), LEADERSHIP_REQUEST);
+        assert_int_equal(l.requested, cases[i].expected);
+    }
+}
+
 /* Another controller was faster: its row has the requested generation. */
 static void
 a_row_of_another_controller_is_no_leadership(void **state OVS_UNUSED)
@@ -145,6 +166,7 @@ main(void)
         cmocka_unit_test(
             leadership_needs_the_lock_the_contents_and_a_transaction),
         cmocka_unit_test(a_new_generation_is_above_both_databases),
+        cmocka_unit_test(a_new_generation_is_at_least_the_time),
         cmocka_unit_test(a_row_of_another_controller_is_no_leadership),
         cmocka_unit_test(a_lost_lock_or_a_newer_leader_ends_the_leadership),
         cmocka_unit_test(a_disconnected_leader_stays_active),

@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/fabric.h"
+#include "controller/model/host-word.h"
 #include "controller/model/iteration-traffic.h"
 #include "controller/model/telemetry-report.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
-#include "controller/northbound/views/control.h"
 #include "order/order.h"
 #include "policies/policy.h"
 #include "tests/unit/unit-test.h"
@@ -50,6 +52,8 @@ struct fixture {
     int64_t counted;            /* What hosts count, -1 if they cannot. */
     double waited;              /* Seconds that the job has waited. */
     bool over;                  /* The job has ended. */
+    bool unplaced;              /* Nobody has announced where it is. */
+    struct telemetry_remote to; /* Where the host sends to, unless 0. */
     struct membership_claim claim;      /* Of the processes of the job. */
 };
 
@@ -63,10 +67,12 @@ give_intent(struct fixture *f, int64_t ended)
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, "asha", 1, true);
     f->job = cojob_put_job(f->c, cojob, "t0", !f->over, f->began, MODEL);
-    job_put_worker(f->c, f->job, "h0", ROLE_WORKER);
-    job_put_worker(f->c, f->job, "h1", ROLE_WORKER);
-    job_put_worker(f->c, f->job, "h0", ROLE_SERVER);
-    job_put_worker(f->c, f->job, "h2", ROLE_SERVER);
+    if (!f->unplaced) {
+        job_put_worker(f->c, f->job, "h0", ROLE_WORKER);
+        job_put_worker(f->c, f->job, "h1", ROLE_WORKER);
+        job_put_worker(f->c, f->job, "h0", ROLE_SERVER);
+        job_put_worker(f->c, f->job, "h2", ROLE_SERVER);
+    }
     f->stage = cojob_put_stage(f->c, cojob, 0, f->stage_began, ended, 100);
     stage_put_job(f->stage, f->job);
     cluster_intent_end(f->c);
@@ -101,16 +107,16 @@ static void
 learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
       int64_t iteration, bool first)
 {
-    struct telemetry_job tj = {
-        .name = CONST_CAST(char *, "asha/t0"),
-        .tx_bytes = tx,
-        .rx_bytes = rx,
-        .busy = 2 * f->waited,
-        .waited = f->waited,
-        .iteration = iteration,
-        .estimated = f->counted,
-        .claim = f->claim,
-    };
+    struct telemetry_job tj = { .name = CONST_CAST(char *, "asha/t0"),
+                                .tx_bytes = tx,
+                                .rx_bytes = rx,
+                                .busy = 2 * f->waited,
+                                .waited = f->waited,
+                                .iteration = iteration,
+                                .estimated = f->counted,
+                                .claim = f->claim,
+                                .remotes = &f->to,
+                                .n_remotes = f->to.ip != 0 };
     struct telemetry_report r = {
         .host = CONST_CAST(char *, host),
         .state = CONST_CAST(char *, "fair"),
@@ -703,10 +709,128 @@ processes_that_are_not_registered_count_for_nothing(void **state)
     assert_null(job_refusal(f->job, "h0"));
 
     f->c->trusts_environment = true;
+    f->job->workers[ROLE_WORKER]++;
+    job_get_traffic(f->job, cluster_get_host(f->c, "h9"))
+        ->workers[ROLE_WORKER]++;
     learn(f, "h9", 500000, 500000, 6, false);
     assert_int_equal(f->job->iteration, 6);
     assert_null(job_refusal(f->job, "h9"));
     assert_int_equal(cluster_get_host(f->c, "h9")->moved[DIR_TX], 0);
+}
+
+/* The topology has h1 and h9. */
+static void
+know_addresses(struct fixture *f)
+{
+    struct fabric *fabric = fabric_create(1);
+
+    fabric_add_host(fabric, "h1", 1, 0);
+    fabric_add_host(fabric, "h9", 9, 0);
+    cluster_set_fabric(f->c, fabric);
+}
+
+/* Host h9 reports of the job what would end its stage.  Returns true if that
+ * counts. */
+static bool
+h9_counts(struct fixture *f)
+{
+    learn(f, "h9", 0, 0, -1, true);
+    learn(f, "h9", 500000, 500000, 100, false);
+    if (job_refusal(f->job, "h9")) {
+        assert_int_equal(job_refusal(f->job, "h9")->reason,
+                         MEMBERSHIP_ELSEWHERE);
+        assert_int_equal(moved(f, "h9", DIR_TX), 0);
+        assert_int_not_equal(f->job->iteration, 100);
+        return false;
+    }
+    assert_int_equal(f->job->iteration, 100);
+    return true;
+}
+
+static void
+hosts_are_not_believed_about_a_job_that_is_elsewhere(void **state)
+{
+    struct fixture *f = *state;
+
+    know_addresses(f);
+    assert_false(h9_counts(f)); /* Nobody has begun yet. */
+    learn(f, "h0", 0, 0, 0, true);
+    learn(f, "h0", 100000, 100000, 1, false);
+    assert_false(h9_counts(f));
+    f->to = (struct telemetry_remote){ 9, 1000 };
+    learn(f, "h0", 100000, 100000, 1, false);
+    assert_true(h9_counts(f));
+}
+
+static void
+first_host_of_a_job_without_places_names_the_others(void **state)
+{
+    struct fixture *f = *state;
+
+    f->unplaced = true;
+    f->began++;
+    give_intent(f, 0);
+    learn(f, "h0", 0, 0, 0, true);
+    learn(f, "h0", 100000, 100000, 1, false);
+    learn(f, "h1", 0, 0, 2, true); /* Nobody can know better. */
+    assert_int_equal(f->job->iteration, 2);
+    know_addresses(f);
+    f->to = (struct telemetry_remote){ 1, 1000 };
+    learn(f, "h0", 100000, 100000, 2, false);
+    learn(f, "h1", 0, 0, 3, false);
+    assert_int_equal(f->job->iteration, 3);
+    f->to.ip = 0;
+    assert_false(h9_counts(f));
+
+    /* It is begun again on another host. */
+    msec_ahead += HOST_WORD_GONE_MS + 1;
+    assert_true(h9_counts(f));
+    msec_ahead -= HOST_WORD_GONE_MS + 1;
+}
+
+/* A host that anybody could be, and one with a certificate of its own. */
+static void
+certified_host_counts_where_others_send_to_it(void **state)
+{
+    struct fixture *f = *state;
+    struct host *h9 = cluster_get_host(f->c, "h9");
+
+    f->unplaced = true;
+    f->began++;
+    give_intent(f, 0);
+    h9->certified = true;
+    h9->ip = 9;
+    learn(f, "h0", 0, 0, 0, true);
+    assert_false(cluster_wants_pairs(f->c));
+    assert_false(h9_counts(f));
+    assert_true(cluster_wants_pairs(f->c));
+    f->to = (struct telemetry_remote){ 9, 1000 };
+    learn(f, "h0", 100000, 100000, 1, false);
+    assert_true(h9_counts(f));
+}
+
+static void
+own_bytes_of_a_host_carry_no_iterations(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, 0, true);
+    learn(f, "h1", 0, 0, 0, true);
+    learn(f, "h0", 20000000, 20000000, 1, false);
+    learn(f, "h1", 20000000, 20000000, 10, false);
+    learn(f, "h0", 2000000000, 2000000000, 5000, false);
+    assert_int_equal(f->job->iteration, 10);
+    assert_string_equal(f->job->refused_host->name, "h0");
+    learn(f, "h0", 40000000, 40000000, 20, false);
+    learn(f, "h1", 40000000, 40000000, 20, false);
+    assert_int_equal(f->job->iteration, 20);
+
+    /* Without its agent nobody counts the bytes of h1. */
+    cluster_get_host(f->c, "h1")->connected = false;
+    msec_ahead += 5000;
+    learn(f, "h0", 40000000, 40000000, 500, false);
+    assert_int_equal(f->job->iteration, 500);
+    msec_ahead -= 5000;
 }
 
 static void
@@ -781,6 +905,10 @@ main(void)
         TEST(processes_that_are_not_registered_count_for_nothing),
         TEST(processes_of_another_user_count_for_nothing),
         TEST(iterations_that_no_traffic_carries_do_not_count),
+        TEST(hosts_are_not_believed_about_a_job_that_is_elsewhere),
+        TEST(first_host_of_a_job_without_places_names_the_others),
+        TEST(certified_host_counts_where_others_send_to_it),
+        TEST(own_bytes_of_a_host_carry_no_iterations),
     };
 
     return cmocka_run_group_tests_name("demand", tests, NULL, NULL);

@@ -66,13 +66,15 @@ iterations_follow_the_traffic(void **state)
 {
     struct fixture *f = *state;
 
+    f->facts.seen = true;
     f->facts.bytes = 10000;
     assert_true(admits(f, 10));
-    f->facts.bytes += 1000000;          /* 1,000 iterations. */
+    f->facts.bytes = 1000000; /* 1,000 iterations. */
     assert_false(admits(f, 10 + 4000 + PROGRESS_BOUND_SEEN + 1));
     assert_true(admits(f, 10 + 4000 + PROGRESS_BOUND_SEEN));
 
     /* The credit is used up, and grows slowly. */
+    f->facts.bytes = 0;
     assert_false(admits(f, 4120));
     f->now += 1000;
     assert_true(admits(f, 4120));
@@ -82,7 +84,7 @@ iterations_follow_the_traffic(void **state)
 
     /* Iterations of unknown size. */
     f->facts.per_iteration = 0;
-    f->facts.bytes += 1000 * PROGRESS_BOUND_BYTES;
+    f->facts.bytes = 1000 * PROGRESS_BOUND_BYTES;
     assert_true(admits(f, 4120 + PROGRESS_BOUND_SEEN + 1000));
 }
 
@@ -125,8 +127,10 @@ reports_after_a_gap_follow_the_pace(void **state)
 {
     struct fixture *f = *state;
 
+    f->facts.seen = true;
     f->facts.bytes = 10000;
     assert_true(admits(f, 10));
+    f->facts.bytes = 0;
     f->now += 100000;                   /* An agent was away for 100 s. */
     progress_bound_gap(&f->b, 0.1, f->now);
     assert_true(admits(f, 1010));

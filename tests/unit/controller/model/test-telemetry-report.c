@@ -83,8 +83,19 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_null(r->jobs[1].metric);
     telemetry_report_destroy(r);
 
-    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES ", \"bypass\": true,"
-                              " \"queued_bytes\": 7"), &r));
+    assert_null(
+        parse(MESSAGE("h0", "{}", "[]",
+                      BYTES ", \"bypass\": true,"
+                            " \"queued_bytes\": 7, \"users\": ["
+                            "{\"uid\": 7, \"entries\": 1, \"refused\": 2},"
+                            "{\"pod\": \"a-1\", \"entries\": 3,"
+                            " \"refused\": 4}]"),
+              &r));
+    assert_int_equal(r->n_users, 2);
+    assert_int_equal(r->users[0].uid, 7);
+    assert_int_equal(r->users[0].refused, 2);
+    assert_string_equal(r->users[1].pod, "a-1");
+    assert_int_equal(r->users[1].entries, 3);
     assert_true(r->bypass);
     assert_int_equal(r->queued_bytes, 7);
     telemetry_report_destroy(r);
@@ -98,6 +109,8 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
           " \"malformed\": 9, \"port_restarts\": " RESTARTS ","        \
           " \"cc_flows\": 11, \"cc_windows\": 12, \"cc_grants\": 13,"  \
           " \"cc_marks\": 14, \"untagged\": 15,"                       \
+          " \"cc_forged\": 16, \"cc_refused\": 17,"                    \
+          " \"cc_repeated\": 18, \"cc_disobeyed\": 19,"                \
           " \"level_bytes\": " LEVELS ", \"level_dropped\": " LEVELS "}"
 
 static void
@@ -186,6 +199,13 @@ static const struct {
       "'period_s' is not from 0 to 86400" },
     { JOB("a/b", "1", "\"duty\": 1.5, "), "'duty' is not from 0 to 1" },
     { MESSAGE("h0", "{}", "[]", "\"ip_bytes\": 1"), "" },
+    { MESSAGE("h0", "{}", "[]",
+              BYTES ", \"users\": [{\"entries\": 1, \"refused\": 1}]"),
+      "" },
+    { MESSAGE("h0", "{}", "[]",
+              BYTES ", \"users\": [{\"pod\": \"a b\", \"entries\": 1,"
+                    " \"refused\": 1}]"),
+      "'pod' is not an id" },
 };
 
 static void

@@ -7,7 +7,6 @@
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/cojobs-report.h"
-#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
@@ -31,7 +30,7 @@ make_cluster(void)
 
     cluster_intent_begin(c);
     cojob = cluster_put_cojob(c, "a", 2, true);
-    cojob_set_owner(cojob, "ann");
+    cojob_set_owner(c, cojob, "ann", 0);
     job = cojob_put_job(c, cojob, "t0", true, 1000, 8);
     job_put_worker(c, job, "h0", ROLE_WORKER);
     stage_put_job(cojob_put_stage(c, cojob, 3, 1000, 0, 50), job);
@@ -56,17 +55,17 @@ static void
 unknown_values_are_absent(void **state OVS_UNUSED)
 {
     struct cluster *c = make_cluster();
-    const struct controller ctl = { .cluster = c };
     struct job *job = shash_find_data(&c->jobs, "a/t0");
 
-    assert_json(cojobs_report_job(&ctl, "a/t0"), T0);
+    assert_json(cojobs_report_job(c, "a/t0"), T0);
     job->level = 1;
     job->rank = 4;
-    assert_json(cojobs_report_job(&ctl, "a/t0"), "{\"began\":1000,\"hosts\":"
+    assert_json(cojobs_report_job(c, "a/t0"),
+                "{\"began\":1000,\"hosts\":"
                 "[\"h0\"],\"job\":\"a/t0\",\"level\":1,\"live\":true,"
                 "\"model_bytes\":8,\"rank\":4,\"rung\":3,\"sent_bytes\":0}");
-    assert_null(cojobs_report_job(&ctl, "a/t2"));
-    assert_null(cojobs_report_cojob(&ctl, "b"));
+    assert_null(cojobs_report_job(c, "a/t2"));
+    assert_null(cojobs_report_cojob(c, "b"));
     cluster_destroy(c);
 }
 
@@ -74,11 +73,10 @@ static void
 lists_are_sorted_by_name(void **state OVS_UNUSED)
 {
     struct cluster *c = make_cluster();
-    const struct controller ctl = { .cluster = c };
 
-    assert_json(cojobs_report_cojob(&ctl, "a"), COJOB);
-    assert_json(cojobs_report(&ctl), "{\"cojobs\":[" COJOB "]}");
-    assert_json(cojobs_report_jobs(&ctl), "{\"jobs\":[" T0 "," T1 "]}");
+    assert_json(cojobs_report_cojob(c, "a"), COJOB);
+    assert_json(cojobs_report(c), "{\"cojobs\":[" COJOB "]}");
+    assert_json(cojobs_report_jobs(c), "{\"jobs\":[" T0 "," T1 "]}");
     cluster_destroy(c);
 }
 
@@ -86,7 +84,6 @@ static void
 coverage_of_a_host_is_its_tagged_share(void **state OVS_UNUSED)
 {
     struct cluster *c = cluster_create();
-    const struct controller ctl = { .cluster = c };
     struct host *host = cluster_get_host(c, "h0");
 
 #define HOST(COVERAGE)                                                          \
@@ -95,12 +92,12 @@ coverage_of_a_host_is_its_tagged_share(void **state OVS_UNUSED)
     "\"tx\":0},\"ports\":{},\"state\":\"\",\"wanted\":0}]}"
     host->reports = true;
     cluster_get_host(c, "h1");          /* Only an ended job names it. */
-    assert_json(cojobs_report_hosts(&ctl), HOST(""));
+    assert_json(cojobs_report_hosts(c), HOST(""));
     host->ip_bytes = 100;
     host->default_bytes = 25;
-    assert_json(cojobs_report_hosts(&ctl), HOST("\"coverage\":0.75,"));
+    assert_json(cojobs_report_hosts(c), HOST("\"coverage\":0.75,"));
     host->default_bytes = 101;          /* Counted at different times. */
-    assert_json(cojobs_report_hosts(&ctl), HOST("\"coverage\":0,"));
+    assert_json(cojobs_report_hosts(c), HOST("\"coverage\":0,"));
     cluster_destroy(c);
 }
 

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "controller/controller.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-listen.h"
 #include "controller/northbound/rest/rest-routes.h"
-#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
@@ -53,7 +53,8 @@ ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     cojob_put_job(ctl.cluster, cluster_put_cojob(ctl.cluster, "asha", 1, true),
                   "t0", true, 1, 1000);
     cluster_intent_end(ctl.cluster);
-    cojob_set_owner(shash_find_data(&ctl.cluster->cojobs, "asha"), "ann");
+    cojob_set_owner(ctl.cluster, shash_find_data(&ctl.cluster->cojobs, "asha"),
+                    "ann", 0);
     answer = rest_route(r);
     cluster_destroy(ctl.cluster);
     r->peer = NULL;

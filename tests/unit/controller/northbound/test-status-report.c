@@ -64,6 +64,9 @@ host(struct fixture *f, const char *name)
     return cluster_get_host(f->c, name);
 }
 
+/* The count of the last alarm. */
+static int n_named;
+
 /* Checks that there is one alarm, 'text', or none if it is null. */
 static void
 assert_alarm(const struct fixture *f, const char *text)
@@ -77,6 +80,9 @@ assert_alarm(const struct fixture *f, const char *text)
             json_string(json_get(alarms->array.elems[0], "text", JSON_STRING)),
             text);
     }
+    n_named =
+        text ? json_get(alarms->array.elems[0], "count", JSON_INTEGER)->integer
+             : 0;
     json_destroy(alarms);
 }
 
@@ -127,6 +133,13 @@ refused_jobs_raise_an_alarm(void **state)
     assert_alarm(f, "jobs were refused on h3: a user or the host has too "
                  "many, or processes name the job of another user");
     host(f, "h3")->refused_at = 0;
+    host(f, "h1")->n_users = 1;
+    host(f, "h1")->users[0].uid = 1001;
+    host(f, "h3")->n_users = 1;
+    strcpy(host(f, "h3")->users[0].pod, "c3a1-d2");
+    assert_alarm(f, "more than a share of a table is asked for by user "
+                    "1001 on h1, pod c3a1-d2 on h3: nobody else loses by it");
+    host(f, "h1")->n_users = host(f, "h3")->n_users = 0;
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, "asha", 1, true);
@@ -134,18 +147,19 @@ refused_jobs_raise_an_alarm(void **state)
     cluster_intent_end(f->c);
     cojob->uid = 1000;
     job_refuse(job, host(f, "h1"), MEMBERSHIP_OTHER_USER, &claim);
-    assert_alarm(f, "processes on h1 claim asha/t0 and have no priority: "
-                 "they are of user 1001, and the owner of asha is user 1000");
+    assert_alarm(f, "claims of processes do not count: asha/t0 on "
+                    "h1 (of user 1001, and the owner of asha is user 1000)");
     job_refuse(job, host(f, "h1"), MEMBERSHIP_UNREGISTERED, &claim);
-    assert_alarm(f, "processes on h1 claim asha/t0 and have no priority: "
-                 "they are known by their environment only, which the policy "
-                 "does not trust");
+    assert_alarm(f,
+                 "claims of processes do not count: asha/t0 on "
+                 "h1 (known by their environment only, which the policy does "
+                 "not trust)");
     job_admit(job, host(f, "h1"));
     assert_alarm(f, NULL);
 
     job->reports_refused_at = now;
     assert_alarm(f, "progress reports of asha/t0 were refused: stagecoach "
-                 "explain asha/t0 has the reason");
+                    "explain JOB has the reason");
 }
 
 static void
@@ -164,6 +178,58 @@ an_alarm_lists_five_hosts_in_order(void **state)
     host(f, "h6")->bypass = true;
     assert_alarm(f, "shim down on h0, h1, h2, h3, h4 and others: the kernel "
                  "bypass forwards traffic without priorities");
+    assert_int_equal(n_named, 7);
+}
+
+/* What one host does that none should, and for how long its alarm stays. */
+static void
+a_faulty_host_raises_an_alarm(void **state)
+{
+    struct fixture *f = *state;
+    struct host *h = host(f, "h2");
+
+    f->c->generation = 7;
+    h->generation = INT64_MAX;
+    assert_alarm(f, "orders of this generation are refused for a newer one by "
+                    "h2 (9223372036854775807): stagecoach controller "
+                    "raise-generation goes above");
+    h->generation = 7;
+    h->oversized_at = now;
+    assert_alarm(f, "the row of h2 in the hosts database was larger than an "
+                    "agent writes and has been dropped");
+    h->oversized_at = 0;
+    h->later = true;
+    assert_alarm(f, "an agent of a later version than this controller runs on "
+                    "h2: update the controllers first");
+    h->later = false;
+    h->silent_at = now;
+    assert_alarm(f, "the agent is connected and sends nothing on h2: restart "
+                    "it, or look for what blocks it");
+    now += 60000;
+    assert_alarm(f, NULL);
+}
+
+static void
+two_machines_of_one_name_raise_an_alarm(void **state)
+{
+    struct fixture *f = *state;
+
+    host_take_turn(host(f, "h2"), "ssl:10.0.0.2", "ssl:10.0.0.1");
+    assert_alarm(f, "two machines report in turns as h2 (ssl:10.0.0.1, "
+                    "ssl:10.0.0.2): give one of them another name and "
+                    "certificate");
+    now += 600000;
+    assert_alarm(f, NULL);
+
+    /* An agent that starts again, and one that fights for the name. */
+    for (int i = 0; i < 2; i++) {
+        host_take_turn(host(f, "h3"), "ssl:10.0.0.1", "ssl:10.0.0.1");
+        assert_alarm(f, NULL);
+    }
+    host_take_turn(host(f, "h3"), "ssl:10.0.0.1", "ssl:10.0.0.1");
+    assert_alarm(f, "two machines report in turns as h3 (ssl:10.0.0.1, "
+                    "ssl:10.0.0.1): give one of them another name and "
+                    "certificate");
 }
 
 static void
@@ -199,9 +265,8 @@ idle_and_misstated_stages_raise_an_alarm(void **state)
                     "has joined)");
     stage->idle = STAGE_BUSY;
     stage->claim.bytes_ratio = 10;
-    assert_alarm(f,
-                 "stage a/0: 10 times the bytes of an iteration that follow "
-                 "from what was announced; what is counted decides");
+    assert_alarm(f, "stages announced wrongly: a/0 (10 times the bytes of an "
+                    "iteration); what is counted decides");
 }
 
 static void
@@ -231,6 +296,8 @@ main(void)
         TEST(a_missing_agent_matters_only_where_jobs_run),
         TEST(refused_jobs_raise_an_alarm),
         TEST(an_alarm_lists_five_hosts_in_order),
+        TEST(a_faulty_host_raises_an_alarm),
+        TEST(two_machines_of_one_name_raise_an_alarm),
         TEST(a_host_that_lags_raises_an_alarm),
         TEST(idle_and_misstated_stages_raise_an_alarm),
         TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing),

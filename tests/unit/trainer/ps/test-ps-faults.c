@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "tests/unit/trainer/ps/ps-jobs.h"
 #include "tests/unit/unit-test.h"
@@ -392,11 +393,42 @@ a_server_waits_for_the_workers_of_its_job(void **state)
     free(tokens[1]);
 }
 
+/* More strangers than places connect, and say nothing. */
+static void
+silent_strangers_keep_no_worker_out(void **state)
+{
+    struct server server = start_server((struct ps_server_config){
+        .n_workers = 1,
+        .reconnect_timeout_us = 3000000,
+    });
+    int64_t began = clock_monotonic_us();
+    static float weights[N];
+    struct ps_client *client;
+    int strangers[400];
+    uint64_t iteration;
+    char *error;
+
+    for (size_t i = 0; i < N_ELEMENTS(strangers); i++) {
+        strangers[i] = connect_blocking(&server);
+    }
+    client = connect_training(&server, 1, 0);
+    assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
+                     PS_OK);
+    step(client, &iteration, weights);
+    assert_true(clock_monotonic_us() - began < 5000000);
+    ps_client_destroy(client);
+    assert_int_equal(await_end(server.pid), 0);
+    for (size_t i = 0; i < N_ELEMENTS(strangers); i++) {
+        close(strangers[i]);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_waits_for_the_workers_of_its_job),
+        cmocka_unit_test(silent_strangers_keep_no_worker_out),
         cmocka_unit_test(cuts_towards_the_server_count_nothing_twice),
         cmocka_unit_test(cuts_towards_the_client_count_nothing_twice),
         cmocka_unit_test(cut_gradients_count_nothing_twice),

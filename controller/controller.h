@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef CONTROLLER_H
+#define CONTROLLER_H 1
+
+/* The modules of a controller, which its main loop runs in turn.
+ *
+ * Only what shows or changes several of them takes the whole: the main loop,
+ * the commands of the control socket, the routes of REST, and the history.
+ * Everything else takes the modules that it reads.
+ *
+ * Main thread only. */
+
+#include <stdbool.h>
+
+#include "controller/model/overrides.h"
+
+struct cluster;
+struct controllers;
+struct database_folder;
+struct database_members;
+struct decide;
+struct decision_log;
+struct history;
+struct hosts_db;
+struct intent_db;
+struct policy_file;
+struct switches;
+struct telemetry;
+
+struct controller {
+    struct cluster *cluster;
+    struct decision_log *log;
+    struct history *history; /* NULL if none is kept. */
+    struct overrides overrides;
+    bool observe; /* Option --observe: hosts get no order. */
+    struct decide *decide;
+    struct intent_db *intent;
+    struct controllers *controllers; /* That share this database. */
+    struct hosts_db *hosts;
+    struct telemetry *telemetry;
+    struct switches *switches;
+    struct policy_file *policy;
+    struct database_folder *folder; /* Watches the databases' files. */
+
+    /* Members of the databases, NULL if the remotes are fixed by options. */
+    struct database_members *intent_members, *hosts_members;
+    bool policy_changed; /* Set by "policy/reload". */
+    bool exiting;        /* Set by "exit". */
+};
+
+#endif /* controller/controller.h */

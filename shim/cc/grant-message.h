@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_CC_GRANT_MESSAGE_H
+#define SHIM_CC_GRANT_MESSAGE_H 1
+
+/* Messages between two shims: the rates that a receiver grants.
+ *
+ * A window limits how much is in flight; a rate also limits how evenly it is
+ * sent.  So the receiver's shim sends the sender's shim a rate for each flow,
+ * in UDP datagrams between the flow's own two addresses, which the other shim
+ * removes from the traffic.  They are sent only to verified shims (see
+ * remote-shim.h).  All integers are in network byte order:
+ *
+ *    offset  size  what
+ *    0       4     "SGCC"
+ *    4       1     version, 2
+ *    5       1     type: 1 hello, 2 grants, 3 flows without data to send,
+ *                  4 flows whose data wait for a grant, 5 flows that cannot
+ *                  use their grants because the uplink is busy with others,
+ *                  6 welcome, the answer to 1
+ *    6       1     flags of the hello, see hello.h
+ *    7       1     number of grants, 0 to 31
+ *    8       8     nonce that the receiver of the message expects
+ *    16      8     nonce that the sender of the message expects
+ *    24      8     number of the message, larger than that of earlier ones
+ *    32      16    each grant:
+ *                    0   2   port of the flow's sender
+ *                    2   2   port of its receiver
+ *                    4   4   milliseconds for which it holds
+ *                    8   8   bit/s
+ *    ...     8     SipHash-2-4 of family, sender's address, receiver's
+ *                  address and all before
+ *
+ * Types 3 to 5 are sent by the shim of the flow's sender, with 0 for the last
+ * two fields: without them the receiver would notice the end of a burst only
+ * after a timeout, which is long at a low rate, and its beginning only after
+ * data that need no grant, and could not distinguish a sender that is busy
+ * with other flows from a gap between two frames.  Types 4 and 5 are sent to
+ * shims with HELLO_WAITING.
+ *
+ * A receiver ignores messages of another version or type, with a wrong hash or
+ * nonce or with a number that is not new, and grants for flows that it does
+ * not have.
+ *
+ * Pure functions; the last two are safe on arbitrary bytes.  exchange.c sends
+ * and receives messages. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/shim-protocol.h"
+
+#define GRANT_PORT 8473 /* UDP, both ends. */
+#define GRANT_VERSION 2
+#define GRANT_MAX 31 /* In a message: fits an MTU of 576. */
+#define GRANT_HEADER 32
+#define GRANT_SIZE 16
+#define GRANT_HASH 8
+#define GRANT_MAX_MESSAGE (GRANT_HEADER + GRANT_MAX * GRANT_SIZE + GRANT_HASH)
+
+enum grant_type {
+    GRANT_HELLO = 1,
+    GRANT_RATES,
+    GRANT_EMPTY,
+    GRANT_WAITING,
+    GRANT_BUSY,
+    GRANT_WELCOME,
+};
+
+struct grant {
+    uint16_t sender_port, receiver_port; /* Network byte order. */
+    uint32_t ms;
+    uint64_t bps;
+};
+
+struct grant_message {
+    uint8_t type;      /* enum grant_type. */
+    uint8_t flags;     /* HELLO_*. */
+    uint8_t n;         /* Elements of 'grants'. */
+    uint64_t to, from; /* Nonces. */
+    uint64_t number;
+    struct grant grants[GRANT_MAX];
+};
+
+/* The two hosts of a message, as in struct shim_flow_key, and their key. */
+struct grant_ends {
+    uint8_t family;
+    const uint8_t *sender, *receiver;
+    const uint8_t *key; /* SHIM_KEY_BYTES. */
+};
+
+/* Writes the message to a buffer of GRANT_MAX_MESSAGE bytes.  Returns its
+ * size. */
+size_t grant_message_write(const struct grant_message *,
+                           const struct grant_ends *, uint8_t *);
+
+/* Returns false if the bytes are not a message, whatever its hash. */
+bool grant_message_read(const uint8_t *, size_t, struct grant_message *);
+
+/* Returns true if bytes that are a message have the right hash. */
+bool grant_message_is_right(const uint8_t *, const struct grant_ends *);
+
+#endif /* shim/cc/grant-message.h */

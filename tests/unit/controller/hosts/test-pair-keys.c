@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which host gets which key, and what a host that lies gains. */
+
+#include <config.h>
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/hosts/pair-keys.h"
+#include "controller/model/telemetry-report.h"
+#include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
+#include "timeval.h"
+#include "util.h"
+
+#define NOTHING "nothing"
+
+static long long now;
+
+long long __wrap_time_msec(void);
+long long
+__wrap_time_msec(void)
+{
+    return now;
+}
+
+static int
+set_up(void **state)
+{
+    now = 1000000;
+    *state = pair_keys_create();
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    pair_keys_destroy(*state);
+    return 0;
+}
+
+/* A report of 'host', whose addresses and peers are JSON. */
+static void
+report(struct pair_keys *pk, const char *host, bool first, const char *own,
+       const char *remote)
+{
+    char *text = xasprintf(
+        "[{\"version\": 1, \"host\": \"%s\", \"state\": \"fair\", "
+        "\"applied\": 0, \"ports\": {}, \"jobs\": [], \"ip_bytes\": 0, "
+        "\"default_bytes\": 0, \"peers\": {\"own\": [%s], "
+        "\"remote\": [%s]}}]",
+        host, own, remote);
+    struct json *json = json_from_string(text);
+    struct telemetry_report *r;
+
+    assert_null(telemetry_report_from_json(json, &r));
+    pair_keys_learn(pk, r, first);
+    telemetry_report_destroy(r);
+    json_destroy(json);
+    free(text);
+}
+
+#define PEER(N) "{\"address\": \"10.0.0." #N "\"}"
+
+/* hN with the address 10.0.0.N, and one peer. */
+#define REPORT(PK, N, FIRST, REMOTE) \
+    report(PK, "h" #N, FIRST, "\"10.0.0." #N "\"", REMOTE)
+
+/* Returns what 'host' is told, as text: addresses of keys, those of removed
+ * ones with "-", and stores the last key. */
+static char *
+told(struct pair_keys *pk, const char *host, char key[33])
+{
+    struct json *changes = pair_keys_take(pk, host);
+    char *text = xstrdup(changes ? "" : NOTHING);
+
+    for (size_t i = 0; changes && i < changes->array.n; i++) {
+        const struct shash *change = json_object(changes->array.elems[i]);
+        const struct json *has = shash_find_data(change, "key");
+        const struct json *ip = shash_find_data(change, "address");
+        char *longer = xasprintf("%s%s%s%s", text, *text ? " " : "",
+                                 has ? "" : "-", json_string(ip));
+
+        free(text);
+        text = longer;
+        if (has && key) {
+            assert_int_equal(strlen(json_string(has)), 32);
+            strcpy(key, json_string(has));
+        }
+    }
+    json_destroy(changes);
+    return text;
+}
+
+static void
+two_hosts_with_connections_get_one_key(void **state)
+{
+    struct pair_keys *pk = *state;
+    char a[33], b[33], c[33];
+
+    REPORT(pk, 1, true, PEER(2));
+    assert_is(told(pk, "h1", NULL), ""); /* h2 is not known yet. */
+    REPORT(pk, 2, true, PEER(1) "," PEER(3));
+    assert_is(told(pk, "h2", b), "10.0.0.1");
+    assert_is(told(pk, "h1", a), "10.0.0.2");
+    assert_string_equal(a, b);
+    assert_is(told(pk, "h1", NULL), NOTHING);
+    REPORT(pk, 3, true, "");
+    assert_is(told(pk, "h3", NULL), "");
+    assert_is(told(pk, "h2", c), "10.0.0.3");
+    assert_string_not_equal(b, c);
+
+    /* A connection of the same agent, or of another one, begins again. */
+    REPORT(pk, 1, true, PEER(2));
+    assert_is(told(pk, "h1", b), "10.0.0.2");
+    assert_string_equal(a, b);
+
+    /* Another hour, another leader. */
+    now += 3599 * 1000;
+    pair_keys_run(pk);
+    REPORT(pk, 1, false, PEER(2));
+    REPORT(pk, 2, false, PEER(1));
+    assert_is(told(pk, "h1", NULL), NOTHING);
+    now += 1001;
+    pair_keys_run(pk);
+    assert_is(told(pk, "h1", a), "10.0.0.2");
+    assert_is(told(pk, "h2", b), "10.0.0.1");
+    assert_string_equal(a, b);
+    assert_string_not_equal(a, c);
+}
+
+static char *
+alarms(struct pair_keys *pk)
+{
+    struct json *json = json_array_create_empty();
+    char *text;
+
+    pair_keys_alarms(pk, json);
+    text = json_to_string(json, JSSF_SORT);
+    json_destroy(json);
+    return text;
+}
+
+static void
+an_address_of_two_hosts_is_of_neither(void **state)
+{
+    struct pair_keys *pk = *state;
+
+    REPORT(pk, 1, true, PEER(2));
+    REPORT(pk, 2, true, PEER(1));
+    assert_is(told(pk, "h1", NULL), "10.0.0.2");
+    assert_is(told(pk, "h2", NULL), "10.0.0.1");
+    assert_is(alarms(pk), "[]");
+    report(pk, "h3", true, "\"10.0.0.3\",\"10.0.0.2\"", PEER(1));
+    assert_is(told(pk, "h1", NULL), "-10.0.0.2");
+    assert_is(told(pk, "h3", NULL), "10.0.0.1");
+    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(alarms(pk),
+              "[{\"code\":\"address-claimed\",\"count\":1,"
+              "\"text\":\"h2 and h3 report the "
+              "address 10.0.0.2 as theirs: shims believe neither\"}]");
+
+    /* A minute after its end. */
+    now += 60001;
+    REPORT(pk, 1, false, PEER(2));
+    REPORT(pk, 2, false, PEER(1));
+    assert_is(told(pk, "h1", NULL), "10.0.0.2");
+    assert_is(alarms(pk), "[]");
+}
+
+static void
+a_removed_host_has_no_keys(void **state)
+{
+    struct pair_keys *pk = *state;
+
+    REPORT(pk, 1, true, PEER(2));
+    REPORT(pk, 2, true, PEER(1));
+    assert_is(told(pk, "h1", NULL), "10.0.0.2");
+    pair_keys_forget(pk, "h2");
+    assert_is(told(pk, "h2", NULL), NOTHING);
+    assert_is(told(pk, "h1", NULL), "-10.0.0.2");
+    assert_is(told(pk, "h1", NULL), NOTHING);
+}
+
+/* Its agent is away: the last keys stay. */
+static void
+a_silent_host_keeps_its_pairs(void **state)
+{
+    struct pair_keys *pk = *state;
+
+    REPORT(pk, 1, true, PEER(2));
+    REPORT(pk, 2, true, PEER(1));
+    assert_is(told(pk, "h1", NULL), "10.0.0.2");
+    now += 61000;
+    REPORT(pk, 1, false, PEER(2));
+    assert_is(told(pk, "h1", NULL), NOTHING);
+}
+
+static void
+an_alarm_names_who_seems_to_have_written(void **state)
+{
+    struct pair_keys *pk = *state;
+
+    REPORT(pk, 1, true, "{\"address\": \"10.0.0.2\", \"refused\": 5}");
+    REPORT(pk, 2, true, PEER(1));
+    assert_is(alarms(pk), "[]");
+    REPORT(pk, 1, false,
+           "{\"address\": \"10.0.0.2\", \"refused\": 8},"
+           "{\"address\": \"10.0.0.9\", \"disobeyed\": 1}");
+    assert_is(alarms(pk),
+              "[{\"code\":\"shim-messages\",\"count\":1,"
+              "\"text\":\"h1: its shim has "
+              "refused 3 messages that claim to be of h2 (10.0.0.2)\"},"
+              "{\"code\":\"shim-messages\",\"count\":1,"
+              "\"text\":\"h1: 1 times more arrived "
+              "than it grants, of 10.0.0.9: only windows limit it\"}]");
+    now += 60001;
+    assert_is(alarms(pk), "[]");
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(two_hosts_with_connections_get_one_key),
+        TEST(an_address_of_two_hosts_is_of_neither),
+        TEST(a_removed_host_has_no_keys),
+        TEST(a_silent_host_keeps_its_pairs),
+        TEST(an_alarm_names_who_seems_to_have_written),
+    };
+
+    return cmocka_run_group_tests_name("pair-keys", tests, NULL, NULL);
+}
