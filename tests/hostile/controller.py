@@ -401,7 +401,7 @@ def many_stages():
         return time.monotonic() - began, refused
 
     # With few stages the load of the machine decides the exponent.
-    few, many = (2500, 10000) if FULL else (600, 2400)
+    few, many = (2500, 10000) if FULL else (100, 400)
     results = []
     for n in (few, many):
         with Cluster() as c:
