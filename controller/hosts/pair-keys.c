@@ -28,7 +28,6 @@
 #define CLAIM_MS 60000
 
 #define ALARM_MS 60000 /* After the last message that was refused. */
-#define MAX_NAMED 5    /* In an alarm. */
 
 /* An address, and the last two hosts that have reported it. */
 struct address {
@@ -435,60 +434,67 @@ pair_keys_take(struct pair_keys *pk, const char *name)
     return changes;
 }
 
-/* Appends an alarm about 'o' of 'host' if it is recent. */
+/* Adds 'host' to 'names' if its last offence 'o' is recent. */
 static void
-add_offence(const struct pair_keys *pk, const char *host,
-            enum offence_kind kind, const struct offence *o,
-            struct json *alarms)
+name_offence(const struct pair_keys *pk, const char *host,
+             const struct offence *o, struct alarm_names *names)
 {
-    static const char *const texts[N_OFFENCES] = {
-        [FORGED] =
-            "%s: its processes have sent %" PRIu64 " packets to the port "
-            "of shims' messages, which were dropped",
-        [REFUSED] = "%s: its shim has refused %" PRIu64 " messages that claim "
-                    "to be of %s%s%s%s",
-        [DISOBEYED] = "%s: %" PRIu64 " times more arrived than it grants, of "
-                      "%s%s%s%s: only windows limit it",
-    };
     const char *owner = find_owner(find_address(pk, &o->peer));
     struct ds ip = DS_EMPTY_INITIALIZER;
 
     if (!o->at || time_msec() > o->at + ALARM_MS) {
         return;
     }
-    ipv6_format_mapped(&o->peer, &ip);
-    alarm_add(alarms, ALARM_SHIM_MESSAGES, texts[kind], host, o->n,
-              owner ? owner : "", owner ? " (" : "", ds_cstr(&ip),
-              owner ? ")" : "");
+    if (ipv6_addr_is_set(&o->peer)) {
+        ds_put_format(&ip, ", of %s%s", owner ? owner : "", owner ? " " : "");
+        ipv6_format_mapped(&o->peer, &ip);
+    }
+    alarm_name(names, "%s (%" PRIu64 "%s)", host, o->n, ds_cstr(&ip));
     ds_destroy(&ip);
+}
+
+static void
+name_disputed(const struct pair_keys *pk, struct alarm_names *names)
+{
+    const struct address *a;
+
+    HMAP_FOR_EACH (a, node, &pk->addresses) {
+        if (a->hosts[0] && a->hosts[1]) {
+            struct ds ip = DS_EMPTY_INITIALIZER;
+
+            ipv6_format_mapped(&a->ip, &ip);
+            alarm_name(names, "%s of %s and %s", ds_cstr(&ip), a->hosts[0],
+                       a->hosts[1]);
+            ds_destroy(&ip);
+        }
+    }
 }
 
 void
 pair_keys_alarms(const struct pair_keys *pk, struct json *alarms)
 {
+    static const char *const texts[N_OFFENCES] = {
+        [FORGED] = "packets of processes to the port of shims' messages were "
+                   "dropped on ",
+        [REFUSED] = "messages between shims were refused by ",
+        [DISOBEYED] = "more arrived than was granted, so that only windows "
+                      "limit the sender, at ",
+    };
     const struct shash_node **hosts = shash_sort(&pk->hosts);
-    const struct address *a;
-    size_t n = 0;
+    struct alarm_names names = { .n = 0 };
 
-    HMAP_FOR_EACH (a, node, &pk->addresses) {
-        if (a->hosts[0] && a->hosts[1] && n++ < MAX_NAMED) {
-            struct ds ip = DS_EMPTY_INITIALIZER;
+    name_disputed(pk, &names);
+    alarm_about(alarms, ALARM_ADDRESS_CLAIMED, &names,
+                "two hosts report an address as theirs, and shims believe "
+                "neither: ",
+                "");
+    for (int kind = 0; kind < N_OFFENCES; kind++) {
+        for (size_t i = 0; i < shash_count(&pk->hosts); i++) {
+            const struct pair_host *host = hosts[i]->data;
 
-            ipv6_format_mapped(&a->ip, &ip);
-            alarm_add(alarms, ALARM_ADDRESS_CLAIMED,
-                      "%s and %s report the address %s as theirs: shims "
-                      "believe neither",
-                      a->hosts[0], a->hosts[1], ds_cstr(&ip));
-            ds_destroy(&ip);
+            name_offence(pk, hosts[i]->name, &host->offences[kind], &names);
         }
-    }
-    for (size_t i = 0; i < shash_count(&pk->hosts); i++) {
-        const struct pair_host *host = hosts[i]->data;
-
-        for (int kind = 0; kind < N_OFFENCES; kind++) {
-            add_offence(pk, hosts[i]->name, kind, &host->offences[kind],
-                        alarms);
-        }
+        alarm_about(alarms, ALARM_SHIM_MESSAGES, &names, texts[kind], "");
     }
     free(hosts);
 }

@@ -63,6 +63,7 @@ class Agent(threading.Thread):
         self.newest, self.obeys, self.jobs = members.get("generation", -1), 0, {}
         self.silent = self.ended = False
         self.connections = self.since = 0
+        self.keys = set()       # Addresses of which it has a key.
         self.start()
 
     def report(self):
@@ -83,6 +84,10 @@ class Agent(threading.Thread):
 
     def take(self, message):
         lease = (message.get("params") or [{}])[0]
+        if message.get("method") == "keys":
+            for change in lease:
+                (self.keys.add if "key" in change
+                 else self.keys.discard)(change["address"])
         if message.get("method") != "lease":
             return True
         if lease["generation"] < self.newest:
@@ -450,12 +455,16 @@ def silent_agent():
 
 def revoked_host():
     with Cluster() as c:
-        h7, h0 = c.agent("h7"), c.agent("h0")
-        c.until(lambda: h7.obeys and h0.obeys
+        h7, h0 = (c.agent(name, peers={
+            "own": [own], "remote": [{"address": peer, "refused": 0,
+                                      "disobeyed": 0}]})
+                  for name, own, peer in (("h7", "10.0.0.7", "10.0.0.1"),
+                                          ("h0", "10.0.0.1", "10.0.0.7")))
+        c.until(lambda: h7.obeys and h0.obeys and h0.keys
                 and c.host_state("h7") == "ordered")
         began = time.monotonic()
         c.sc("host", "revoke", "h7", "--reason", "broken into", check=False)
-        ended = c.until(lambda: h7.since > began and (
+        ended = c.until(lambda: h7.since > began and not h0.keys and (
             c.host_state("h7") == "revoked"), ALARM_S)
         h7.obeys = h0.obeys = 0
         rows = json.dumps(c.transact("hosts", "Stagecoach_Hosts", {

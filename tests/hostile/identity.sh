@@ -83,38 +83,6 @@ in_cgroup() {
     sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' - "$@"
 }
 
-# slot_of JOB, level_of JOB: the slot, and its level; 7 is that of no job.
-slot_of() { awk -v job="$1" '$1 == "slot" && $6 == job { s = $2 }
-    $1 == "clear" && $2 == s { s = "" } END { print s }' "$dir/shim.log"; }
-level_of() { awk -v job="$1" '$1 == "slot" && $6 == job { l = $3 }
-    END { print l == "" ? 7 : l }' "$dir/shim.log"; }
-is_ordered() { [ "$(level_of "$1")" -lt 7 ]; }
-is_of() { slot=$(slot_of "$2"); [ -n "$slot" ] && has_tag "$1" "$slot"; }
-# Prints 1 if the last packet from PORT had the slot of a job that is served
-# first, else 0.
-steals() {
-    slot=$(awk -v port="$1" '$1 == port { s = $2 } END { print s + 0 }' \
-        "$dir/tags")
-    job=$(awk -v s="$slot" '$1 == "slot" && $2 == s { j = $6 } END { print j }' \
-        "$dir/shim.log")
-    [ "$slot" != 0 ] && is_ordered "$job" && echo 1 || echo 0
-}
-
-# talk COMMAND...: fake-job, started by the command in the host's network,
-# connects to the server; sets $port and $client.
-talk() {
-    : >"$dir/port"
-    "$@" "$fake_job" connect 10.98.0.2 5000 >"$dir/port" 2>>"$dir/job.log" &
-    client=$!
-    pids="$pids $client"
-    wait_for 3 "$* has a connection" test -s "$dir/port"
-    port=$(cat "$dir/port")
-}
-in_cgroup() {
-    # shellcheck disable=SC2016 # Variables of the inner shell.
-    sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' - "$@"
-}
-
 now() { date +%s%3N; }
 # alarm_after WORDS: waits for an alarm of the controller with these words;
 # sets $alarm to the seconds since $began.

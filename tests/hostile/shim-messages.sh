@@ -137,7 +137,7 @@ await "h0's shim takes grants" \
 boot=$("$BUILD/shim/stagecoach-shim" --show "$STAGECOACH_RUNDIR/hosts/h0/shim.sock" |
     awk '$1 == "boot_id" { print $2 }')
 begin_attack yes h1 $bob forge 10.77.0.1 10.77.0.2 5001 6001 --boot "$boot"
-alarm 'h1: its processes have sent'
+alarm 'dropped on h1 '
 end_attack
 measure forge-udp h0 6001 5001 10.77.0.2 \
     h1 $bob forge 10.77.0.1 10.77.0.2 5001 6001 --boot "$boot"
@@ -153,7 +153,7 @@ await "a listener has read a SYN" test -s "$dir/nonce" >&2
 transfer h0 6002 5003 10.77.0.3 >/dev/null
 begin_attack yes h2 $bob forge 10.77.0.1 10.77.0.3 5003 6002 \
     --nonce "$dir/nonce"
-alarm 'refused [0-9]* messages that claim to be of 10.77.0.3'
+alarm 'were refused by .*10.77.0.3)'
 end_attack
 measure forge-save-syn h0 6002 5003 10.77.0.3 \
     h2 $bob forge 10.77.0.1 10.77.0.3 5003 6002 --nonce "$dir/nonce"
@@ -183,7 +183,7 @@ since=$(date +%s%3N)
 /usr/bin/python3 "$program" claim "$telemetry" h9 10.77.0.1 \
     >"$dir/claim.out" 2>&1 &
 pids="$pids $!"
-alarm 'h9 report the address 10.77.0.1 as theirs\|h0 report the address'
+alarm '10.77.0.1 of h[09] and h[09]'
 echo "{\"attack\": \"claim\", \"alarm_s\": $(seconds "$took")}"
 [ -z "$failed" ] || fail "succeeded:$failed"
 echo PASS

@@ -159,8 +159,8 @@ an_address_of_two_hosts_is_of_neither(void **state)
     assert_is(told(pk, "h1", NULL), NOTHING);
     assert_is(alarms(pk),
               "[{\"code\":\"address-claimed\",\"count\":1,"
-              "\"text\":\"h2 and h3 report the "
-              "address 10.0.0.2 as theirs: shims believe neither\"}]");
+              "\"text\":\"two hosts report an address as theirs, and shims "
+              "believe neither: 10.0.0.2 of h2 and h3\"}]");
 
     /* A minute after its end. */
     now += 60001;
@@ -211,11 +211,11 @@ an_alarm_names_who_seems_to_have_written(void **state)
            "{\"address\": \"10.0.0.9\", \"disobeyed\": 1}");
     assert_is(alarms(pk),
               "[{\"code\":\"shim-messages\",\"count\":1,"
-              "\"text\":\"h1: its shim has "
-              "refused 3 messages that claim to be of h2 (10.0.0.2)\"},"
+              "\"text\":\"messages between shims were refused by h1 (3, of "
+              "h2 10.0.0.2)\"},"
               "{\"code\":\"shim-messages\",\"count\":1,"
-              "\"text\":\"h1: 1 times more arrived "
-              "than it grants, of 10.0.0.9: only windows limit it\"}]");
+              "\"text\":\"more arrived than was granted, so that only "
+              "windows limit the sender, at h1 (1, of 10.0.0.9)\"}]");
     now += 60001;
     assert_is(alarms(pk), "[]");
 }
