@@ -234,10 +234,14 @@ copy_times(const struct decide_outlook *outlook, const struct cluster *c)
     struct stage **stages = cluster_running_stages(c, &n);
 
     for (size_t s = 0; s < n; s++) {
-        for (size_t i = 0; i < sit->n_searches; i++) {
-            if (sit->searches[i].id == decide_outlook_id(stages[s])) {
-                stages[s]->plain = sit->searches[i].plain;
-            }
+        uint64_t id = decide_outlook_id(stages[s]);
+        size_t i = 0;
+
+        while (i < sit->n_searches && sit->searches[i].id != id) {
+            i++;
+        }
+        if (i < sit->n_searches) {
+            stages[s]->plain = sit->searches[i].plain;
         }
     }
     free(stages);

@@ -69,6 +69,7 @@ struct pair_keys {
     uint8_t master[crypto_generichash_KEYBYTES];
     unsigned int epoch;    /* Number of the master key. */
     long long renew_at;    /* time_msec(). */
+    long long expired_at;  /* When claims were looked through. */
     struct hmap addresses; /* Of struct address. */
     struct shash hosts;    /* Name -> struct pair_host. */
 };
@@ -159,13 +160,18 @@ pair_keys_renew(struct pair_keys *pk)
     touch_all(pk);
 }
 
-/* Ends claims that were not repeated. */
+/* Ends claims that were not repeated, at most once a second: it looks at
+ * those of all hosts. */
 static void
 expire_claims(struct pair_keys *pk)
 {
     long long now = time_msec();
     struct address *a;
 
+    if (now < pk->expired_at + 1000) {
+        return;
+    }
+    pk->expired_at = now;
     HMAP_FOR_EACH_SAFE(a, node, &pk->addresses)
     {
         for (int i = 0; i < 2; i++) {
@@ -276,7 +282,10 @@ learn_peers(struct pair_host *host, const struct telemetry_report *r,
 
     for (size_t i = 0; i < r->n_peers; i++) {
         const struct telemetry_peer *tp = &r->peers[i];
-        struct peer *before = find_peer(host, &tp->ip);
+        struct peer *before = (
+            i < host->n_peers && ipv6_addr_equals(&host->peers[i].ip, &tp->ip)
+                ? &host->peers[i] /* As mostly. */
+                : find_peer(host, &tp->ip));
 
         peers[i] = (struct peer){ .ip = tp->ip,
                                   .refused = tp->refused,

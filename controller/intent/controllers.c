@@ -114,8 +114,11 @@ controllers_run(struct controllers *cs, const struct policy *policy)
 void
 controllers_wait(struct controllers *cs)
 {
-    poll_timer_wait_until(cs->next);
     ovsdb_idl_loop_commit_and_wait(&cs->loop);
+    /* Otherwise the connection or the reply comes first. */
+    if (ovsdb_idl_is_connected(cs->loop.idl) && !cs->loop.committing_txn) {
+        poll_timer_wait_until(cs->next);
+    }
 }
 
 void

@@ -55,6 +55,18 @@ start() {
 }
 
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
+
+# A controller that has never reached its databases waits for them.
+STAGECOACH_RUNDIR=$dir "$BUILD/controller/stagecoach-controller" --intent="unix:$dir/none" \
+    --hosts="unix:$dir/none" --policy="$dir/policy.json" --rest=none \
+    --unixctl="$dir/lonely.ctl" -vconsole:off -vsyslog:off & lonely=$!
+pids="$pids $lonely"
+sleep 3
+ticks=$(awk '{ print $14 + $15 }' "/proc/$lonely/stat")
+kill "$lonely"
+[ "$ticks" -le 60 ] || fail "it has taken $ticks ticks of 300"
+echo "ok: without databases, $ticks ticks of 300"
+
 "$stagecoach" controller init --dbdir "$dir/db" || fail "controller init"
 "$stagecoach" controller init --dbdir "$dir/db" || fail "init again"
 start
