@@ -131,11 +131,12 @@ shares_weight(const struct shares_entry *e, const struct shares_user *user,
             : has <= share || (e->idle ? 2 * has < n : has <= n + 1)) {
         return 0;
     }
-    return 2
-               * (own && n < share      ? 1
-                  : own || has <= 2 * n ? 2
-                                        : has + 2)
-           + e->idle;
+    if (own) {
+        has = n < share ? 0 : 1;
+    } else {
+        has = has <= 2 * n ? 1 : has + 1;
+    }
+    return 2 * (has + 1) + e->idle;
 }
 
 /* Chooses which of 'n' entries a new one of 'user' replaces.  Returns its

@@ -366,7 +366,7 @@ tracker_claim(struct tracker *t, struct claim_request *r)
     t->now = time_msec();
     if (!r->has_uid && r->what.kind == CLAIMS_PROCESS
         && process_user(r->what.id, &uid) && uid) {
-        r->has_uid = true; /* Root may be that of a container. */
+        r->has_uid = true; /* It may be the root of a container. */
         r->uid = uid;
     }
     job = registry_claim(&t->registry, r->source, r->job, &r->what,

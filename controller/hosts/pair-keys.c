@@ -282,10 +282,10 @@ learn_peers(struct pair_host *host, const struct telemetry_report *r,
 
     for (size_t i = 0; i < r->n_peers; i++) {
         const struct telemetry_peer *tp = &r->peers[i];
-        struct peer *before = (
-            i < host->n_peers && ipv6_addr_equals(&host->peers[i].ip, &tp->ip)
-                ? &host->peers[i] /* As mostly. */
-                : find_peer(host, &tp->ip));
+        struct peer *before =
+            (i < host->n_peers && ipv6_addr_equals(&host->peers[i].ip, &tp->ip)
+                 ? &host->peers[i] /* As mostly. */
+                 : find_peer(host, &tp->ip));
 
         peers[i] = (struct peer){ .ip = tp->ip,
                                   .refused = tp->refused,

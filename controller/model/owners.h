@@ -43,7 +43,7 @@ struct owner *owners_find(struct shash *, const char *name);
 /* Adds a search of 'work' that has ended now. */
 void owners_add(struct owner *, double work, double memory_s);
 
-/* Removes owners without a cojob of whom nothing counts any more. */
+/* Removes owners without a cojob, when their accounts have faded. */
 void owners_forget(struct shash *, double memory_s);
 
 #endif /* controller/model/owners.h */

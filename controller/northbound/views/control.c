@@ -454,8 +454,8 @@ static char *
 host_revoke(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
             struct json **json)
 {
-    char *error = add_override(ctl, OVERRIDE_REVOKE, argv[1], 0, argv[2],
-                               argv[3], json);
+    char *error =
+        add_override(ctl, OVERRIDE_REVOKE, argv[1], 0, argv[2], argv[3], json);
 
     if (!error) {
         telemetry_forget(ctl->telemetry, argv[1]);

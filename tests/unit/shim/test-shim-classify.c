@@ -162,8 +162,8 @@ a_full_cache_forgets_others(void **state)
     }
 }
 
-/* Whoever fills the cache, all flows of a job with few stay; traffic of no job
- * takes only what is free. */
+/* If any job fills the cache, all flows of a job with few stay; traffic of no
+ * job takes only what is free. */
 static void
 hogs_take_no_flows_of_others(void **state)
 {

@@ -753,7 +753,7 @@ hosts_are_not_believed_about_a_job_that_is_elsewhere(void **state)
     struct fixture *f = *state;
 
     know_addresses(f);
-    assert_false(h9_counts(f)); /* Nobody has begun yet. */
+    assert_false(h9_counts(f)); /* No host has begun yet. */
     learn(f, "h0", 0, 0, 0, true);
     learn(f, "h0", 100000, 100000, 1, false);
     assert_false(h9_counts(f));
