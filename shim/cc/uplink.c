@@ -28,10 +28,9 @@
 #define EMPTY_NS (MS / 2)       /* After a round trip and this time without
                                  * data, a flow has none to send. */
 #define MAX_HOLD_NS NS_PER_S    /* Longest validity of a grant. */
-#define FLOOR_SENDERS                                                          \
-    32                          /* Hosts that may divide the floor of a        \
-                                 * receiver: a grant is at least a flow's part \
-                                 * of that. */
+/* Hosts that may divide the floor of a receiver: a grant is at least a flow's
+ * part of that. */
+#define FLOOR_SENDERS 32
 #define NO_RATE UINT64_MAX      /* 'paced' of a queue that is starting. */
 
 static void
