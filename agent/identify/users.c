@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "agent/identify/process.h"
+#include "agent/launch/pod-path.h"
 #include "hash.h"
 #include "util.h"
 #include "wire/json-put.h"
@@ -36,46 +36,19 @@ users_uninit(struct users *users)
     hmap_destroy(&users->all);
 }
 
-/* Stores the id of the pod of a process, or "".  The kubelet's cgroups are
- * root's: a user may give its own cgroups such names. */
-static void
-find_pod(const struct users *users, pid_t pid, char pod[USERS_POD_SIZE])
-{
-    char path[4096], *at;
-    struct stat s;
-
-    pod[0] = '\0';
-    if (!pid || !users->cgroup_mount
-        || !process_cgroup(pid, path, sizeof path)) {
-        return;
-    }
-    for (at = path; (at = strstr(at, "pod")) != NULL;) {
-        size_t n = strspn(at += 3, "0123456789abcdef-_");
-
-        if (n >= 32) {
-            char *dir;
-
-            at[strcspn(at, "/")] = '\0';
-            dir = xasprintf("%s%s", users->cgroup_mount, path);
-            if (!stat(dir, &s) && !s.st_uid) {
-                at[n] = '\0';
-                ovs_strlcpy(pod, at, USERS_POD_SIZE);
-            }
-            free(dir);
-            return;
-        }
-    }
-}
-
 struct user *
 users_find(struct users *users, uint64_t uid, pid_t pid)
 {
-    char pod[USERS_POD_SIZE];
+    char path[4096], pod[USERS_POD_SIZE];
     struct user *user;
     uint32_t hash;
 
-    find_pod(users, pid, pod);
-    uid = pod[0] ? 0 : uid;
+    if (pid && users->cgroup_mount && process_cgroup(pid, path, sizeof path)
+        && pod_path_find(users->cgroup_mount, path, pod)) {
+        uid = 0;
+    } else {
+        pod[0] = '\0';
+    }
     hash = hash_string(pod, uid);
     HMAP_FOR_EACH_WITH_HASH(user, node, hash, &users->all)
     {

@@ -7,7 +7,8 @@
  *
  * Any user makes processes, and each takes an entry somewhere.  base/shares.h
  * has the rule by which no user fills a table for others.  A user is a uid
- * here; processes of a pod take any uid, so there it is the pod.
+ * here; processes of a pod (pod-path.h) take any uid, so there it is the
+ * pod.
  *
  *    user = users_find(users, uid, pid);
  *    if (shares_admit(&users->claims, &user->claims)) {
@@ -28,7 +29,7 @@
 
 struct json;
 
-#define USERS_POD_SIZE 65
+#define USERS_POD_SIZE 37
 
 struct user {
     struct hmap_node node;        /* In struct users's 'all'. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fts.h>
+#include <limits.h>
 #include <regex.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -24,26 +25,64 @@ static const char pod_name[] =
     "|[0-9a-f]{32})(\\.slice)?(/|:|$)";
 #define UID_GROUP 12
 
-bool
+size_t
 pod_path_parse(const char *path, char uid[37])
 {
     static regex_t expression;
     static bool compiled;
     regmatch_t match[UID_GROUP + 1];
+    size_t n;
 
     if (!compiled) {
         compiled = true;
         regcomp(&expression, pod_name, REG_EXTENDED);
     }
     if (regexec(&expression, path, UID_GROUP + 1, match, 0)) {
-        return false;
+        return 0;
     }
     snprintf(uid, 37, "%s", path + match[UID_GROUP].rm_so);
     uid[match[UID_GROUP].rm_eo - match[UID_GROUP].rm_so] = '\0';
     for (char *p = uid; (p = strchr(p, '_'));) {
         *p = '-';
     }
+    n = match[UID_GROUP].rm_eo;
+    return n + strcspn(path + n, "/");
+}
+
+/* Returns true if the cgroup at the first 'n' bytes of 'path', and all that it
+ * is in, belong to root. */
+static bool
+is_of_root(const char *mount, const char *path, size_t n)
+{
+    char dir[PATH_MAX];
+    struct stat s;
+
+    for (size_t i = 1; i <= n; i++) {
+        if (i < n && path[i] != '/') {
+            continue;
+        }
+        if (snprintf(dir, sizeof dir, "%s%.*s", mount, (int) i, path)
+                >= (int) sizeof dir
+            || stat(dir, &s) || s.st_uid) {
+            return false;
+        }
+    }
     return true;
+}
+
+bool
+pod_path_find(const char *mount, const char *path, char uid[37])
+{
+    const char *at = strstr(path, "kubepods") ? path : "";
+
+    for (; (at = strchr(at, '/')) != NULL; at++) {
+        size_t n = pod_path_parse(at, uid);
+
+        if (n) {
+            return is_of_root(mount, path, at - path + n);
+        }
+    }
+    return false;
 }
 
 /* Returns true if 'entry' may be the cgroup of a pod, or have some below it:

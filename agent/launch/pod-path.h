@@ -17,17 +17,23 @@
  * cgroups with these names below his own, so the names count only from the
  * kubelet's on, and only as long as each cgroup has its owner, root.
  *
- *    found = pod_path_parse("/kubepods/burstable/pod...", uid);
+ *    found = pod_path_find("/sys/fs/cgroup", "/kubepods/pod...", uid);
  *    error = pod_path_scan("/sys/fs/cgroup", see_pod, aux);
  *
  * No state of the caller.  One thread. */
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Returns true and stores the UID if 'path', which begins at the kubelet's
- * cgroup, is that of a pod or is below one.  The UID has "-", or 32 digits for
- * a static pod. */
-bool pod_path_parse(const char *path, char uid[37]);
+/* Returns the length of the name of the pod's own cgroup and stores the UID if
+ * 'path', which begins at the kubelet's cgroup, is that of a pod or is below
+ * one; else 0.  The UID has "-", or 32 digits for a static pod. */
+size_t pod_path_parse(const char *path, char uid[37]);
+
+/* Returns true and stores the UID if 'path' below 'mount', whose part up to a
+ * kubelet's cgroup is unknown, is that of a pod or is below one, and all down
+ * to the pod's belong to root. */
+bool pod_path_find(const char *mount, const char *path, char uid[37]);
 
 typedef void pod_path_func(const char *path, const char *uid, void *aux);
 

@@ -164,19 +164,24 @@ a_user_cannot_fill_the_table(void **state)
     }
 }
 
-/* Whatever uid they take.  A user's own cgroup may have such a name. */
+/* Whatever uid they take.  In a tree of a user the name of a pod means
+ * nothing. */
 static void
 processes_of_a_pod_are_one_user(void **state)
 {
     struct fixture *f = *state;
     struct users *users = &f->registry.users;
     char *mount = cgroup_mount_from("/proc/mounts");
-    char *dir = xasprintf("%s/sct-pod%032x", mount, (unsigned int) getpid());
+    char *outer = xasprintf("%s/sct-%d", mount, (int) getpid());
+    char *kubelet = xasprintf("%s/kubepods", outer);
+    char *dir = xasprintf("%s/pod%032x", kubelet, (unsigned int) getpid());
     char *procs = xasprintf("%s/cgroup.procs", dir);
+    const char *const owners[] = { dir, kubelet, outer };
     const struct user *user;
     FILE *stream;
 
-    if (mkdir(dir, 0755) || !(stream = fopen(procs, "w"))) {
+    if (mkdir(outer, 0755) || mkdir(kubelet, 0755) || mkdir(dir, 0755)
+        || !(stream = fopen(procs, "w"))) {
         skip();
     }
     f->pids[0] = start("HOME=/");
@@ -184,19 +189,26 @@ processes_of_a_pod_are_one_user(void **state)
     assert_int_equal(fclose(stream), 0);
     users->cgroup_mount = mount;
     user = users_find(users, 1, f->pids[0]);
-    assert_int_equal(strlen(user->pod), 32);
+    assert_string_equal(user->pod, strstr(dir, "pod0") + 3);
     assert_ptr_equal(users_find(users, 2, f->pids[0]), user);
-    assert_int_equal(chown(dir, 1, 1), 0);
-    user = users_find(users, 1, f->pids[0]);
-    assert_string_equal(user->pod, "");
-    assert_int_equal(user->uid, 1);
+    for (size_t i = 0; i < N_ELEMENTS(owners); i++) {
+        assert_int_equal(chown(owners[i], 1, 1), 0);
+        user = users_find(users, 1, f->pids[0]);
+        assert_string_equal(user->pod, "");
+        assert_int_equal(user->uid, 1);
+        assert_int_equal(chown(owners[i], 0, 0), 0);
+    }
 
     kill(f->pids[0], SIGKILL);
     waitpid(f->pids[0], NULL, 0);
     f->pids[0] = 0;
-    assert_int_equal(rmdir(dir), 0);
+    for (size_t i = 0; i < N_ELEMENTS(owners); i++) {
+        assert_int_equal(rmdir(owners[i]), 0);
+    }
     free(procs);
     free(dir);
+    free(kubelet);
+    free(outer);
     free(mount);
 }
 
