@@ -142,9 +142,10 @@ struct registry {
     struct hmap claims;         /* Contains struct claim. */
     bool has_lost;              /* A job has lost claims of other users.
                                  * Cleared by tracker.c. */
-    uint64_t n_refused;         /* Jobs that were refused or displaced, and
+    uint64_t n_refused;         /* Jobs that were refused or displaced,
                                  * processes that named a job of another
-                                 * user, counted at each attempt. */
+                                 * user, and copies of another's connection,
+                                 * counted at each attempt. */
 };
 
 void registry_init(struct registry *);

@@ -4,7 +4,9 @@
 
 #include "agent/identify/tracker.h"
 
-#include <inttypes.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #include "agent/identify/registry.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
@@ -37,11 +40,13 @@ struct tracker {
     uint64_t n_scans;     /* Scans of the cgroup tree. */
     uint64_t n_questions; /* Of the kernel. */
     uint64_t n_lost;      /* Of those that did not fit, at 'next_all'. */
+    int n_copies;         /* Checked since the last scan. */
 };
 
-#define SCAN_MS 1000 /* Between scans of the cgroups. */
-#define ALL_MS 5000  /* Between looks at all processes. */
-#define MAX_USERS 16 /* Processes of a job that are asked for their user. */
+#define SCAN_MS 1000   /* Between scans of the cgroups. */
+#define ALL_MS 5000    /* Between looks at all processes. */
+#define MAX_USERS 16   /* Processes of a job that are asked for their user. */
+#define MAX_COPIES 256 /* That are checked between scans. */
 
 VLOG_DEFINE_THIS_MODULE(tracker);
 
@@ -125,6 +130,7 @@ scan_cgroups(struct tracker *t)
     int error = 0;
 
     t->n_scans++;
+    t->n_copies = 0;
     t->next_scan = t->now + SCAN_MS;
     kernel_claims_touch(t->claims);
     users_run(&t->registry.users, t->now);
@@ -212,13 +218,71 @@ find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
     free(path);
 }
 
+/* Stores the user of a connection. */
+static int
+see_connection(const struct nlmsghdr *nlh, void *uid_)
+{
+    const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+    int64_t *uid = uid_;
+
+    *uid = msg->idiag_state == TCP_ESTABLISHED ? msg->idiag_uid : *uid;
+    return MNL_CB_OK;
+}
+
+/* Returns the user of the connection of the agent's namespace that has these
+ * addresses and ports, -1 without one. */
+static int64_t
+find_user_of_connection(const struct identity_copy *copy)
+{
+    struct inet_diag_req_v2 *req;
+    struct route_socket *rs;
+    struct nlmsghdr *nlh;
+    int64_t uid = -1;
+
+    if (!route_socket_open_diag(&rs)) {
+        nlh = route_socket_begin(rs, SOCK_DIAG_BY_FAMILY, NLM_F_ACK);
+        req = mnl_nlmsg_put_extra_header(nlh, sizeof *req);
+        req->sdiag_family = AF_INET6;
+        req->sdiag_protocol = IPPROTO_TCP;
+        req->id.idiag_sport = copy->ports[0];
+        req->id.idiag_dport = copy->ports[1];
+        memcpy(req->id.idiag_src, copy->local, sizeof copy->local);
+        memcpy(req->id.idiag_dst, copy->remote, sizeof copy->remote);
+        memset(req->id.idiag_cookie, 0xff, sizeof req->id.idiag_cookie);
+        route_socket_transact(rs, nlh, see_connection, &uid);
+        route_socket_close(rs);
+    }
+    return uid;
+}
+
+/* Warns of a copy of the connection of another user.  It gains nothing: a
+ * packet is of its socket's job. */
+static void
+check_copy(struct tracker *t, const struct identity_copy *copy)
+{
+    int64_t uid =
+        t->n_copies++ < MAX_COPIES ? find_user_of_connection(copy) : -1;
+
+    if (uid >= 0 && uid != copy->uid) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl,
+                     "process %u of user %u has the addresses and ports of a "
+                     "connection of user %u in another network namespace",
+                     copy->question.tgid, copy->uid, (unsigned int) uid);
+        t->registry.n_refused++;
+    }
+}
+
 static void
 take_question(const struct identity_question *question, void *t_)
 {
     struct tracker *t = t_;
 
     t->n_questions++;
-    if (question->rule) {
+    if (question->rule == IDENTITY_MAY_COPY) {
+        check_copy(t, CONTAINER_OF(question, struct identity_copy, question));
+    } else if (question->rule) {
         claim_by_port(t, question->tgid, question->rule);
     } else {
         uid_t uid;

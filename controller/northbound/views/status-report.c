@@ -271,7 +271,7 @@ add_hosts(struct json *alarms, struct hosts_summary *s)
     alarm_about(alarms, ALARM_JOBS_REFUSED, &s->refusing,
                 "jobs were refused on ",
                 ": a user or the host has too many, or processes name the job "
-                "of another user");
+                "of another user, or copy a connection");
     alarm_about(alarms, ALARM_TABLE_FULL, &s->hogs,
                 "more than a share of a table is asked for by ",
                 ": nobody else loses by it");

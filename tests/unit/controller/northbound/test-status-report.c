@@ -130,8 +130,10 @@ refused_jobs_raise_an_alarm(void **state)
     struct job *job;
 
     host(f, "h3")->refused_at = now;
-    assert_alarm(f, "jobs were refused on h3: a user or the host has too "
-                 "many, or processes name the job of another user");
+    assert_alarm(f,
+                 "jobs were refused on h3: a user or the host has too "
+                 "many, or processes name the job of another user, or copy a "
+                 "connection");
     host(f, "h3")->refused_at = 0;
     host(f, "h1")->n_users = 1;
     host(f, "h1")->users[0].uid = 1001;
