@@ -9,8 +9,6 @@
 #include <string.h>
 
 #include "agent/actuate/actuator.h"
-#include "agent/actuate/bpf/kernel.h"
-#include "agent/actuate/shim.h"
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"

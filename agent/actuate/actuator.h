@@ -5,11 +5,28 @@
 
 /* Applies the controller's order to the packets of this host.
  *
- * There are two ways: a shim in the path of all packets (shim.h), and the
- * kernel's own queues with a program that marks packets (bpf/kernel.h).  The
- * agent sets what it wants; an actuator compares that with what it has, and
- * changes what differs when it runs.
+ * There are two ways.  The agent sets what it wants; an actuator compares that
+ * with what it has, and changes what differs when it runs.
  *
+ * A shim in the path of all packets orders by rank.  The actuator keeps a
+ * connection to the shim's control socket, and asks for the shim's slots after
+ * each connect.  Jobs have no slots before the first one, as the tags of the
+ * kernel (wire/slot-tag.h) must have the numbers that the shim has.  While
+ * there is no connection, bypass.h decides whether the kernel forwards in
+ * place of the shim.
+ *
+ * Without a shim, the program of the kernel at the uplink knows the slot of
+ * each packet (identity.h).  The actuator writes the rows that it reads, with
+ * the DSCP by which switches order, and for each uplink the priority that puts
+ * a packet into the queue of its level, where there are such queues
+ * (uplink-queues.h).  It makes none: tc.h does, where the operator asks for
+ * that.  What the kernel does not give: ranks within a level, grants, and a
+ * share for control packets.  The end of the lease is written too, so that a
+ * dead agent's order ends; slots and counters go on, and the next agent finds
+ * the names of the jobs in the rows.
+ *
+ *    a = shim_actuator_create(path, NULL, &events, aux);     // Or
+ *    a = kernel_actuator_create(identity, &config, &events, aux);
  *    actuator_set_job(a, &row, true);
  *    actuator_set(a, &wanted);
  *    for (;;) {
@@ -29,6 +46,8 @@
 #include "agent/actuate/shim-tables.h"
 #include "wire/shim-protocol.h"
 
+struct bypass_ports;
+struct identity;
 struct traffic_totals;
 
 struct actuator_events {
@@ -97,6 +116,24 @@ struct actuator_class {
     void (*set)(struct actuator *, const struct actuator_wanted *);
     void (*get_status)(const struct actuator *, struct actuator_status *);
 };
+
+/* 'path' is the shim's control socket.  'bypass' may be NULL, see bypass.h. */
+struct actuator *shim_actuator_create(const char *path,
+                                      const struct bypass_ports *bypass,
+                                      const struct actuator_events *,
+                                      void *aux);
+
+struct kernel_config {
+    char *const *uplinks;
+    size_t n_uplinks;
+    uint64_t rate_bps; /* Of all uplinks, 0 if unknown. */
+};
+
+/* 'identity' and what the configuration points to must outlive it. */
+struct actuator *kernel_actuator_create(struct identity *,
+                                        const struct kernel_config *,
+                                        const struct actuator_events *,
+                                        void *aux);
 
 static inline void
 actuator_init(struct actuator *a, const struct actuator_class *class,

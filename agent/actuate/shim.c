@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "agent/actuate/shim.h"
+#include "agent/actuate/actuator.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/actuator.h"
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"

@@ -36,7 +36,6 @@
 #include <unistd.h>
 
 #include "agent/actuate/actuator.h"
-#include "agent/actuate/bpf/kernel.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"
 #include "agent/identify/kernel-claims.h"

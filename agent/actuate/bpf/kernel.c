@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "agent/actuate/bpf/kernel.h"
+#include "agent/actuate/actuator.h"
 
 #include <libmnl/libmnl.h>
 #include <linux/if_link.h>
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/actuator.h"
 #include "agent/actuate/bpf/uplink-queues.h"
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
