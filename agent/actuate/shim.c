@@ -122,19 +122,6 @@ send_request(struct shim_actuator *s, enum shim_msg_type type,
     shim_client_send(s->conn, type, body, size, NULL);
 }
 
-/* Stores in '*np' the number of items of 'item' bytes that follow the first
- * 'head' bytes of a message of 'size' bytes.  Returns false if the message
- * ends within an item. */
-static bool
-count_items(size_t size, size_t head, size_t item, size_t *np)
-{
-    if (size < head || (size - head) % item) {
-        return false;
-    }
-    *np = (size - head) / item;
-    return true;
-}
-
 /* Requests the tables of the shim; changes are sent relative to them. */
 static void
 request_tables(struct shim_actuator *s)
@@ -160,16 +147,14 @@ report_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
     }
 }
 
+/* Handle the reply to a request, 'n' items after its head. */
+
 static int
-handle_stats(struct shim_actuator *s, const void *body, size_t size)
+handle_stats(struct shim_actuator *s, const void *body, size_t n)
 {
     const struct shim_stats *stats = body;
     const struct shim_slot_stats *slots = (const void *) (stats + 1);
-    size_t n;
 
-    if (!count_items(size, sizeof *stats, sizeof *slots, &n)) {
-        return EPROTO;
-    }
     /* Until the lists have arrived, slots may have other numbers. */
     if (!s->pending) {
         traffic_add_stats(&s->traffic, stats, slots, n,
@@ -182,17 +167,12 @@ handle_stats(struct shim_actuator *s, const void *body, size_t size)
 }
 
 static int
-handle_bins(struct shim_actuator *s, const void *body, size_t size)
+handle_bins(struct shim_actuator *s, const void *body, size_t n)
 {
     const struct shim_bins *head = body;
     const struct shim_bin *bins = (const void *) (head + 1);
-    uint64_t *next;
-    size_t n;
+    uint64_t *next = slot_table_next_bin(&s->base.slots, head->slot);
 
-    if (!count_items(size, sizeof *head, sizeof *bins, &n)) {
-        return EPROTO;
-    }
-    next = slot_table_next_bin(&s->base.slots, head->slot);
     if (next) {
         *next = head->first + n;
         s->base.events->bins(slot_table_name(&s->base.slots, head->slot),
@@ -249,13 +229,8 @@ request_counters(struct shim_actuator *s, long long now)
 /* Handles the last reply to request_tables(): the tables of the shim are
  * known, and changes may be sent. */
 static int
-handle_list(struct shim_actuator *s, const void *body, size_t size)
+handle_list(struct shim_actuator *s, const void *body, size_t n)
 {
-    size_t n;
-
-    if (!count_items(size, 0, sizeof(struct shim_slot), &n)) {
-        return EPROTO;
-    }
     slot_table_adopt(&s->base.slots, body, n);
     s->base.has_numbers = true;
     if (s->pending) {
@@ -272,14 +247,10 @@ handle_list(struct shim_actuator *s, const void *body, size_t size)
 }
 
 static int
-handle_refused(struct shim_actuator *s, const void *body, size_t size)
+handle_refused(struct shim_actuator *s, const void *body, size_t n)
 {
     const struct shim_refused *refused = body;
-    size_t n;
 
-    if (!count_items(size, 0, sizeof *refused, &n)) {
-        return EPROTO;
-    }
     for (size_t i = 0; i < n; i++) {
         uint16_t slot = refused[i].slot % SHIM_MAX_SLOTS;
         const char *job = slot_table_name(&s->base.slots, slot);
@@ -294,23 +265,18 @@ handle_refused(struct shim_actuator *s, const void *body, size_t size)
 }
 
 static int
-handle_peers(struct shim_actuator *s, const void *body, size_t size)
+handle_peers(struct shim_actuator *s, const void *body, size_t n)
 {
-    size_t n;
-
-    if (!count_items(size, 0, sizeof(struct shim_peer), &n)) {
-        return EPROTO;
-    }
     s->base.events->peers(body, n, s->base.aux);
     return 0;
 }
 
 static int
-handle_ports(struct shim_actuator *s, const void *body, size_t size)
+handle_ports(struct shim_actuator *s, const void *body, size_t n OVS_UNUSED)
 {
     const struct shim_ports *ports = body;
 
-    if (size < sizeof *ports || !memchr(ports->host, '\0', sizeof ports->host)
+    if (!memchr(ports->host, '\0', sizeof ports->host)
         || !memchr(ports->uplink, '\0', sizeof ports->uplink)) {
         return EPROTO;
     }
@@ -331,57 +297,58 @@ handle_refusal(struct shim_actuator *s, uint16_t type, int status)
 }
 
 static int
+handle_hello(struct shim_actuator *s, const void *body, size_t n OVS_UNUSED)
+{
+    memcpy(&s->hello, body, sizeof s->hello);
+    return 0;
+}
+
+static int
+handle_about(struct shim_actuator *s, const void *body, size_t n)
+{
+    free(s->about);
+    s->about = xmemdup0(body, MIN(n, SHIM_MAX_ABOUT));
+    return 0;
+}
+
+/* Replies, by the type of the message. */
+static const struct reply {
+    int (*handle)(struct shim_actuator *, const void *body, size_t n);
+    size_t head, item; /* Bytes of its head, and of each item after that. */
+    bool needed;       /* Without it the connection is of no use. */
+} replies[] = {
+    [SHIM_HELLO] = { handle_hello, sizeof(struct shim_hello), 1, true },
+    [SHIM_SLOT_LIST] = { handle_list, 0, sizeof(struct shim_slot), true },
+    [SHIM_STATS] = { handle_stats, sizeof(struct shim_stats),
+                     sizeof(struct shim_slot_stats), false },
+    [SHIM_BINS] = { handle_bins, sizeof(struct shim_bins),
+                    sizeof(struct shim_bin), false },
+    [SHIM_PORTS] = { handle_ports, sizeof(struct shim_ports), 1, false },
+    [SHIM_REFUSED] = { handle_refused, 0, sizeof(struct shim_refused), false },
+    [SHIM_ABOUT] = { handle_about, 0, 1, false },
+    [SHIM_PEERS] = { handle_peers, 0, sizeof(struct shim_peer), false },
+};
+
+static int
 handle_message(struct shim_actuator *s, const struct shim_msg *msg,
                const void *body, size_t size)
 {
-    switch (msg->type) {
-    case SHIM_STATS:
-        return msg->status ? 0 : handle_stats(s, body, size);
+    const struct reply *r =
+        msg->type < ARRAY_SIZE(replies) ? &replies[msg->type] : NULL;
 
-    case SHIM_BINS:
-        return msg->status ? 0 : handle_bins(s, body, size);
-
-    case SHIM_PORTS:
-        if (msg->status) {
-            bypass_received(s->bypass, NULL);
-            return 0;
-        }
-        return handle_ports(s, body, size);
-
-    case SHIM_REFUSED:
-        return msg->status ? 0 : handle_refused(s, body, size);
-
-    case SHIM_HELLO:
-        if (msg->status || size < sizeof s->hello) {
-            return msg->status ? msg->status : EPROTO;
-        }
-        memcpy(&s->hello, body, sizeof s->hello);
-        return 0;
-
-    case SHIM_SLOT_LIST:
-        return msg->status ? msg->status : handle_list(s, body, size);
-
-    case SHIM_ABOUT:
-        if (!msg->status) {
-            free(s->about);
-            s->about = xmemdup0(body, MIN(size, SHIM_MAX_ABOUT));
-        }
-        return 0;
-
-    case SHIM_PEERS:
-        return msg->status ? 0 : handle_peers(s, body, size);
-
-    case SHIM_SLOT_SET:
-    case SHIM_SLOT_CLEAR:
+    if (msg->type == SHIM_SLOT_SET || msg->type == SHIM_SLOT_CLEAR) {
         s->n_pending_changes = MAX(s->n_pending_changes - 1, 0);
         if (msg->status) {
             handle_refusal(s, msg->type, msg->status);
         }
-        return 0;
-
-    default:
-        return 0;
+    } else if (r && r->handle && !msg->status) {
+        return size < r->head || (size - r->head) % r->item
+                   ? EPROTO
+                   : r->handle(s, body, (size - r->head) / r->item);
+    } else if (msg->type == SHIM_PORTS) {
+        bypass_received(s->bypass, NULL);
     }
+    return r && r->needed ? msg->status : 0;
 }
 
 /* Handles received messages, MAX_MESSAGES_PER_RUN at most.  Returns 0, or a
