@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/actuate/bypass.h"
-#include "agent/actuate/watchdog.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
