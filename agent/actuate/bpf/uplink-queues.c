@@ -10,7 +10,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-#include "agent/actuate/tc-link.h"
+#include "agent/actuate/tc.h"
 #include "shim/ports/route-socket.h"
 #include "util.h"
 
@@ -27,7 +27,7 @@ struct seen {
     int below;     /* Index of the interface below, or 0. */
     uint32_t root; /* Handle, valid with 'has_root'. */
     bool has_root;
-    bool has_ours; /* The root is the one of tc-link.h. */
+    bool has_ours; /* The root is the one of tc.h. */
     bool has_mq;   /* The root is mq: its leaves count. */
     bool differs;  /* Some of what counts has no map, or another one. */
     char kind[16]; /* Of the qdisc with 'bands', else "". */

@@ -7,7 +7,7 @@
  *
  * The kernel orders by what is at the uplink already: the traffic classes of
  * its card (mqprio, ets), the bands of fq (since 6.7), prio and pfifo_fast, or
- * of such queues below mq, and the classes of tc-link.h.  All select a queue
+ * of such queues below mq, and the classes of tc.h.  All select a queue
  * by the priority of the packet, each by a map of its own, so a priority is
  * chosen for each level such that the map gives a higher level an earlier
  * queue.  If there are fewer queues than levels, neighbouring levels share

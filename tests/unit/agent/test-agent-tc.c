@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/tc-link.h"
 #include "agent/actuate/tc.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
