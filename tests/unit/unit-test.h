@@ -10,6 +10,9 @@
  * functions "set_up", which stores what the test gets as '*state', and
  * "tear_down".
  *
+ * RUN_TESTS(NAME, SET_UP, TEAR_DOWN, TEST...) is the program: its tests,
+ * between functions of the whole group or NULL.
+ *
  * assert_is(TEXT, WANTED) and assert_says(TEXT, PART) free a text, an error
  * most often, that must be WANTED, or have PART somewhere.
  * assert_no_error(ERROR) fails with the text of an error that there is. */
@@ -25,6 +28,14 @@
 #define N_ELEMENTS(ARRAY) (sizeof(ARRAY) / sizeof *(ARRAY))
 
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+
+#define RUN_TESTS(NAME, SET_UP, TEAR_DOWN, ...)                              \
+    int main(void)                                                           \
+    {                                                                        \
+        const struct CMUnitTest tests_[] = { __VA_ARGS__ };                  \
+                                                                             \
+        return cmocka_run_group_tests_name(NAME, tests_, SET_UP, TEAR_DOWN); \
+    }
 
 #define assert_is(TEXT, WANTED)               \
     do {                                      \

@@ -394,22 +394,16 @@ hostile_datagrams_are_named(void **state OVS_UNUSED)
     assert_is(message, "/: more than 4096 bytes");
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_differences_are_sent),
-        cmocka_unit_test(restart_of_the_agent_keeps_numbers),
-        cmocka_unit_test(restart_of_the_shim_keeps_numbers),
-        cmocka_unit_test(a_job_that_is_found_later_has_its_number),
-        cmocka_unit_test(row_stays_until_somebody_decides),
-        cmocka_unit_test(numbers_are_reused_late_and_run_out),
-        cmocka_unit_test(counters_never_fall),
-        cmocka_unit_test(counts_by_the_level_in_force),
-        cmocka_unit_test(order_holds_as_long_as_somebody_says_so),
-        cmocka_unit_test(progress_is_read),
-        cmocka_unit_test(only_three_members_are_required),
-        cmocka_unit_test(hostile_datagrams_are_named),
-    };
-    return cmocka_run_group_tests_name("agent-actuate", tests, NULL, NULL);
-}
+RUN_TESTS("agent-actuate", NULL, NULL,
+          cmocka_unit_test(only_differences_are_sent),
+          cmocka_unit_test(restart_of_the_agent_keeps_numbers),
+          cmocka_unit_test(restart_of_the_shim_keeps_numbers),
+          cmocka_unit_test(a_job_that_is_found_later_has_its_number),
+          cmocka_unit_test(row_stays_until_somebody_decides),
+          cmocka_unit_test(numbers_are_reused_late_and_run_out),
+          cmocka_unit_test(counters_never_fall),
+          cmocka_unit_test(counts_by_the_level_in_force),
+          cmocka_unit_test(order_holds_as_long_as_somebody_says_so),
+          cmocka_unit_test(progress_is_read),
+          cmocka_unit_test(only_three_members_are_required),
+          cmocka_unit_test(hostile_datagrams_are_named))

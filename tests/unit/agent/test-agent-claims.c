@@ -711,34 +711,24 @@ environment_of_a_process_is_read(void **state OVS_UNUSED)
     assert_null(process_environ(2147483646, &size));
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(more_believed_source_decides),
-        TEST(claims_add_up_their_gpus),
-        TEST(first_of_equals_decides),
-        TEST(source_changes_its_mind),
-        TEST(job_lives_as_long_as_anything_claims_it),
-        TEST(claims_of_too_many_jobs_are_refused),
-        TEST(nobody_joins_the_job_of_another),
-        TEST(registration_ends_squatting),
-        TEST(owner_ends_squatting),
-        TEST(registered_job_is_of_its_first_user_or_its_owner),
-        TEST(user_cannot_fill_the_registry),
-        TEST(user_cannot_take_all_claims),
-        TEST(registered_jobs_displace_others),
-        TEST(progress_is_the_jobs_own_or_its_users),
-        cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
-        cmocka_unit_test(what_is_claimed_is_checked),
-        cmocka_unit_test(what_is_claimed_is_found),
-        cmocka_unit_test(environment_names_the_job),
-        cmocka_unit_test(long_names_stay_different),
-        cmocka_unit_test(ports_are_read),
-        cmocka_unit_test(path_in_the_tree_names_the_job),
-        cmocka_unit_test(environment_of_a_process_is_read),
-        cmocka_unit_test(process_is_told_from_its_successor),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS("agent-claims", NULL, NULL, TEST(more_believed_source_decides),
+          TEST(claims_add_up_their_gpus), TEST(first_of_equals_decides),
+          TEST(source_changes_its_mind),
+          TEST(job_lives_as_long_as_anything_claims_it),
+          TEST(claims_of_too_many_jobs_are_refused),
+          TEST(nobody_joins_the_job_of_another),
+          TEST(registration_ends_squatting), TEST(owner_ends_squatting),
+          TEST(registered_job_is_of_its_first_user_or_its_owner),
+          TEST(user_cannot_fill_the_registry),
+          TEST(user_cannot_take_all_claims),
+          TEST(registered_jobs_displace_others),
+          TEST(progress_is_the_jobs_own_or_its_users),
+          cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
+          cmocka_unit_test(what_is_claimed_is_checked),
+          cmocka_unit_test(what_is_claimed_is_found),
+          cmocka_unit_test(environment_names_the_job),
+          cmocka_unit_test(long_names_stay_different),
+          cmocka_unit_test(ports_are_read),
+          cmocka_unit_test(path_in_the_tree_names_the_job),
+          cmocka_unit_test(environment_of_a_process_is_read),
+          cmocka_unit_test(process_is_told_from_its_successor))

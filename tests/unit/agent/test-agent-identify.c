@@ -299,16 +299,9 @@ registry_is_bounded(void **state OVS_UNUSED)
     registry_uninit(&r);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_checked),
-        cmocka_unit_test(roots_stay_below_the_mount),
-        cmocka_unit_test(finds_the_mount_of_a_hybrid_host),
-        cmocka_unit_test(scan_finds_jobs),
-        cmocka_unit_test(a_cojob_hides_no_other),
-        cmocka_unit_test(registry_is_bounded),
-    };
-    return cmocka_run_group_tests_name("agent-identify", tests, NULL, NULL);
-}
+RUN_TESTS("agent-identify", NULL, NULL, cmocka_unit_test(names_are_checked),
+          cmocka_unit_test(roots_stay_below_the_mount),
+          cmocka_unit_test(finds_the_mount_of_a_hybrid_host),
+          cmocka_unit_test(scan_finds_jobs),
+          cmocka_unit_test(a_cojob_hides_no_other),
+          cmocka_unit_test(registry_is_bounded))

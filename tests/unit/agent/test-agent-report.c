@@ -122,17 +122,10 @@ larger_window_delays_what_waits(void **state OVS_UNUSED)
     assert_true(report_is_due(&r, true, 200 + WINDOW_MS));
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_alone_writes_at_once),
-        cmocka_unit_test(host_that_is_told_no_window_waits_and_then_writes),
-        cmocka_unit_test(window_has_bounds),
-        cmocka_unit_test(writes_of_many_stay_within_the_rate),
-        cmocka_unit_test(change_is_written_within_a_window),
-        cmocka_unit_test(larger_window_delays_what_waits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS("agent-report", NULL, NULL,
+          cmocka_unit_test(host_alone_writes_at_once),
+          cmocka_unit_test(host_that_is_told_no_window_waits_and_then_writes),
+          cmocka_unit_test(window_has_bounds),
+          cmocka_unit_test(writes_of_many_stay_within_the_rate),
+          cmocka_unit_test(change_is_written_within_a_window),
+          cmocka_unit_test(larger_window_delays_what_waits))

@@ -139,15 +139,8 @@ stays_within_what_can_be_counted(void **state OVS_UNUSED)
     assert_int_equal(opt.buffer, UINT32_MAX);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_an_interface_and_its_rate),
-        cmocka_unit_test(chooses_the_level_by_the_dscp_of_the_policy),
-        cmocka_unit_test(keeps_a_share_for_each_level),
-        cmocka_unit_test(stays_within_what_can_be_counted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS("agent-tc", NULL, NULL,
+          cmocka_unit_test(reads_an_interface_and_its_rate),
+          cmocka_unit_test(chooses_the_level_by_the_dscp_of_the_policy),
+          cmocka_unit_test(keeps_a_share_for_each_level),
+          cmocka_unit_test(stays_within_what_can_be_counted))

@@ -191,19 +191,8 @@ names_a_filter_in_our_place(void **state)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(is_content_with_a_veth),
-        TEST(names_gro),
-        TEST(names_addresses_that_nobody_checks),
-        TEST(names_xdp_of_the_driver),
-        TEST(names_cilium),
-        TEST(names_cilium_of_tcx),
-        TEST(names_wireguard),
-        TEST(names_a_filter_in_our_place),
-    };
-
-    return cmocka_run_group_tests_name("doctor-interfaces", tests, NULL, NULL);
-}
+RUN_TESTS("doctor-interfaces", NULL, NULL, TEST(is_content_with_a_veth),
+          TEST(names_gro), TEST(names_addresses_that_nobody_checks),
+          TEST(names_xdp_of_the_driver), TEST(names_cilium),
+          TEST(names_cilium_of_tcx), TEST(names_wireguard),
+          TEST(names_a_filter_in_our_place))

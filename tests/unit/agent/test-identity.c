@@ -43,6 +43,7 @@
 
 #define FAR "10.9.0.2"
 #define FAR6 "fd09::2"
+#define FAR_MAC "02:00:00:00:09:02"
 #define PORT 4700
 #define WAIT_S 5
 
@@ -55,6 +56,9 @@ struct fixture {
     char *tree;     /* A cgroup with the children "a" and "b". */
     pid_t far, pod; /* Processes that hold the namespaces. */
     int home, receiver;
+    struct pods *pods;
+    int fds[64]; /* Of a test, which its tear-down closes. */
+    size_t n_fds;
 };
 
 static struct fixture fixture;
@@ -79,35 +83,44 @@ hold_namespace(void)
     return pid;
 }
 
-static void OVS_PRINTF_FORMAT(1, 2) run(const char *format, ...)
+/* Runs commands of the shell in the namespace of a process, 0 for this one. */
+static void OVS_PRINTF_FORMAT(2, 3) in(pid_t netns, const char *format, ...)
 {
     va_list args;
-    char *command;
+    char *command, *whole;
 
     va_start(args, format);
     command = xvasprintf(format, args);
     va_end(args);
-    assert_int_equal(system(command), 0);
+    whole = xasprintf("nsenter -t %d -n sh -ec '%s'",
+                      (int) (netns ? netns : getpid()), command);
+    assert_int_equal(system(whole), 0);
+    free(whole);
     free(command);
 }
 
 static void
-make_network(struct fixture *f)
+make_uplink(const struct fixture *f)
 {
-    int far = f->far, pod = f->pod;
+    in(0,
+       "ip link add up0 type veth peer far0 address " FAR_MAC " netns %d;"
+       "ip addr add 10.9.0.1/24 dev up0; ip link set up0 up",
+       (int) f->far);
+    in(f->far, "ip addr add " FAR "/24 dev far0; ip link set far0 up;"
+               "ip route add 10.9.1.0/24 via 10.9.0.1");
+}
 
-    run("ip link set lo up; ip link add up0 type veth peer far0 netns %d",
-        far);
-    run("ip addr add 10.9.0.1/24 dev up0 && ip link set up0 up");
-    run("ip link add pod0 type veth peer eth0 netns %d", pod);
-    run("ip addr add 10.9.1.1/24 dev pod0 && ip link set pod0 up");
-    run("nsenter -t %d -n ip addr add " FAR "/24 dev far0", far);
-    run("nsenter -t %d -n ip link set far0 up", far);
-    run("nsenter -t %d -n ip route add 10.9.1.0/24 via 10.9.0.1", far);
-    run("nsenter -t %d -n ip addr add 10.9.1.2/24 dev eth0", pod);
-    run("nsenter -t %d -n ip link set eth0 up", pod);
-    run("nsenter -t %d -n ip route add default via 10.9.1.1", pod);
-    run("echo 1 > /proc/sys/net/ipv4/ip_forward");
+static void
+make_network(const struct fixture *f)
+{
+    in(0,
+       "ip link set lo up; ip link add pod0 type veth peer eth0 netns %d;"
+       "ip addr add 10.9.1.1/24 dev pod0; ip link set pod0 up;"
+       "echo 1 >/proc/sys/net/ipv4/ip_forward",
+       (int) f->pod);
+    make_uplink(f);
+    in(f->pod, "ip addr add 10.9.1.2/24 dev eth0; ip link set eth0 up;"
+               "ip route add default via 10.9.1.1");
 }
 
 static int
@@ -126,7 +139,7 @@ set_up_group(void **state OVS_UNUSED)
     f->pod = hold_namespace();
     make_network(f);
     f->tree = xasprintf("%s/stagecoach-test-%d", mount, (int) getpid());
-    run("mkdir -p %s/a %s/b", f->tree, f->tree);
+    in(0, "mkdir -p %s/a %s/b", f->tree, f->tree);
     f->config = (struct identity_config){
         .pins = xasprintf("/sys/fs/bpf/stagecoach-test-%d", (int) getpid()),
         .cgroup = mount,
@@ -147,7 +160,7 @@ tear_down_group(void **state OVS_UNUSED)
         waitpid(f->far, NULL, 0);
         waitpid(f->pod, NULL, 0);
         free(identity_detach(f->config.pins)); /* A set-up has failed. */
-        run("rmdir %s/a %s/b %s", f->tree, f->tree, f->tree);
+        in(0, "rmdir %s/a %s/b %s", f->tree, f->tree, f->tree);
         free(CONST_CAST(char *, f->config.pins));
         free(CONST_CAST(char *, f->config.cgroup));
         free(f->tree);
@@ -159,35 +172,73 @@ tear_down_group(void **state OVS_UNUSED)
 static void
 enter(const char *cgroup)
 {
-    run("echo %d > %s/%s/cgroup.procs", (int) getpid(), fixture.tree, cgroup);
+    in(0, "echo %d >%s/%s/cgroup.procs", (int) getpid(), fixture.tree, cgroup);
 }
 
 static int
-open_in(pid_t pid, int family, int type, int protocol)
+keep(int fd)
 {
-    char *path = xasprintf("/proc/%d/ns/net", (int) pid);
+    assert_true(fd >= 0 && fixture.n_fds < ARRAY_SIZE(fixture.fds));
+    fixture.fds[fixture.n_fds++] = fd;
+    return fd;
+}
+
+/* Opens a socket in the namespace of a process, 0 for this one. */
+static int
+open_in(pid_t netns, int family, int type, int protocol)
+{
+    char *path =
+        xasprintf("/proc/%d/ns/net", (int) (netns ? netns : getpid()));
     int away = open(path, O_RDONLY | O_CLOEXEC), fd;
 
     assert_int_equal(setns(away, CLONE_NEWNET), 0);
-    fd = socket(family, type, protocol);
+    fd = keep(socket(family, type, protocol));
     assert_int_equal(setns(fixture.home, CLONE_NEWNET), 0);
     close(away);
     free(path);
     return fd;
 }
 
-static int
-socket_in(pid_t pid, int type)
+static struct sockaddr_storage
+address_of(const char *text, int port)
 {
-    return open_in(pid, AF_INET, type, 0);
+    struct sockaddr_storage address = { .ss_family = AF_INET };
+    struct sockaddr_in *four = (void *) &address;
+    struct sockaddr_in6 *six = (void *) &address;
+
+    four->sin_port = htons(port); /* Where that of IPv6 is. */
+    if (strchr(text, ':')) {
+        address.ss_family = AF_INET6;
+        assert_int_equal(inet_pton(AF_INET6, text, &six->sin6_addr), 1);
+    } else {
+        assert_int_equal(inet_pton(AF_INET, text, &four->sin_addr), 1);
+    }
+    return address;
+}
+
+static void
+bind_to(int fd, const char *text, int port)
+{
+    struct sockaddr_storage address = address_of(text, port);
+
+    assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof address),
+                     0);
+}
+
+static void
+connect_to(int fd, const char *text, int port)
+{
+    struct sockaddr_storage address = address_of(text, port);
+
+    assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address),
+                     0);
 }
 
 /* Returns the VLAN tag of the frame, -1 without one, -2 if it is not a
  * datagram to PORT. */
 static int
-tag_of(struct msghdr *message, const char *frame)
+tag_of(struct cmsghdr *c, const char *frame)
 {
-    struct cmsghdr *c = CMSG_FIRSTHDR(message);
     const struct tpacket_auxdata *aux = (void *) CMSG_DATA(c);
     bool six = !memcmp(frame + 12, "\x86\xdd", 2);
     uint16_t port;
@@ -198,24 +249,34 @@ tag_of(struct msghdr *message, const char *frame)
                                                     : -1);
 }
 
-static struct sockaddr_in
-far_address(int port)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons(port) };
-
-    inet_pton(AF_INET, FAR, &address.sin_addr);
-    return address;
-}
-
+/* Has messages of a socket come within WAIT_S, with their class. */
 static void
-set_timeout(int fd)
+expect_messages(int fd)
 {
     struct timeval wait = { .tv_sec = WAIT_S };
     int on = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
     setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof on);
+    setsockopt(fd, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
+    setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
+}
+
+/* Receives a message.  Returns its size, and what the kernel tells of it. */
+static ssize_t
+receive(int fd, char *data, size_t size, struct cmsghdr **c)
+{
+    static char room[128];
+    struct iovec iov = { data, size };
+    struct msghdr message = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = room,
+                              .msg_controllen = sizeof room };
+    ssize_t n = recvmsg(fd, &message, 0);
+
+    *c = CMSG_FIRSTHDR(&message);
+    assert_non_null(*c);
+    return n;
 }
 
 static void
@@ -236,25 +297,36 @@ set_rows(struct identity *id)
     rows[SLOT_B] = (struct identity_row){ .dscp = DSCP_B, .used = true };
 }
 
+/* Loads the programs, with 'uplink'. */
+static void
+begin_identity(const struct identity_config *config, const char *uplink)
+{
+    assert_null(identity_open(config, &fixture.id));
+    assert_null(identity_add_uplink(fixture.id, uplink));
+    set_rows(fixture.id);
+}
+
+static void
+end_identity(void)
+{
+    identity_close(fixture.id);
+    assert_null(identity_detach(fixture.config.pins));
+}
+
 static int
 set_up(void **state)
 {
     struct fixture *f = &fixture;
-    struct sockaddr_in any = { .sin_family = AF_INET,
-                               .sin_port = htons(PORT) };
 
     *state = f;
     if (!f->tree) {
         return 0; /* Without root or BPF. */
     }
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, "up0"));
-    set_rows(f->id);
+    begin_identity(&f->config, "up0");
     enter("");
-    f->receiver = socket_in(f->far, SOCK_DGRAM);
-    set_timeout(f->receiver);
-    assert_int_equal(bind(f->receiver, (struct sockaddr *) &any, sizeof any),
-                     0);
+    f->receiver = open_in(f->far, AF_INET, SOCK_DGRAM, 0);
+    expect_messages(f->receiver);
+    bind_to(f->receiver, "0.0.0.0", PORT);
     return 0;
 }
 
@@ -264,13 +336,13 @@ tear_down(void **state OVS_UNUSED)
     struct fixture *f = &fixture;
 
     if (f->id) {
-        char *error;
-
-        run("echo %d > %s/cgroup.procs", (int) getpid(), f->config.cgroup);
-        close(f->receiver);
-        identity_close(f->id);
-        error = identity_detach(f->config.pins);
-        assert_null(error);
+        in(0, "echo %d >%s/cgroup.procs", (int) getpid(), f->config.cgroup);
+        pods_destroy(f->pods);
+        f->pods = NULL;
+        while (f->n_fds) {
+            close(f->fds[--f->n_fds]);
+        }
+        end_identity();
         assert_int_equal(access(f->config.pins, F_OK), -1);
     }
     return 0;
@@ -287,57 +359,55 @@ get(void **state)
     return f;
 }
 
-/* Makes a socket as a process of 'cgroup', connected to the far end. */
+/* A socket that is connected to the far end. */
+struct from {
+    const char *cgroup; /* Of the process that makes it. */
+    pid_t netns;        /* Process with its namespace, 0: this one's. */
+    int type, protocol; /* 0: of UDP. */
+    const char *source, *iface;
+    const char *to; /* NULL: FAR. */
+};
+
+static int
+open_sender(struct from from)
+{
+    const char *to = from.to ? from.to : FAR;
+    bool six = strchr(to, ':');
+    int fd, on = 1;
+
+    enter(from.cgroup);
+    fd = open_in(from.netns, six ? AF_INET6 : AF_INET,
+                 from.type ? from.type : SOCK_DGRAM, from.protocol);
+    if (from.iface) {
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, from.iface,
+                   strlen(from.iface));
+    }
+    if (from.source) { /* Any user can bind a socket of IPv6 to any. */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
+        bind_to(fd, from.source, 0);
+    }
+    connect_to(fd, to, from.type == SOCK_RAW ? 0 : PORT);
+    enter("");
+    return fd;
+}
+
 static int
 sender(pid_t netns, const char *cgroup)
 {
-    struct sockaddr_in to = far_address(PORT);
-    int fd;
-
-    enter(cgroup);
-    fd = netns ? socket_in(netns, SOCK_DGRAM) : socket(AF_INET, SOCK_DGRAM, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
-}
-
-static int
-sender_to(const char *cgroup, const char *address)
-{
-    struct sockaddr_in to = far_address(PORT);
-    int fd;
-
-    enter(cgroup);
-    fd = socket(AF_INET, SOCK_DGRAM, 0);
-    inet_pton(AF_INET, address, &to.sin_addr);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
-}
-
-static int
-dscp_of(struct msghdr *message)
-{
-    struct cmsghdr *c = CMSG_FIRSTHDR(message);
-
-    assert_non_null(c);
-    assert_int_equal(c->cmsg_type, IP_TOS);
-    return *(uint8_t *) CMSG_DATA(c) >> 2;
+    return open_sender((struct from){ .netns = netns, .cgroup = cgroup });
 }
 
 /* Returns the DSCP of the datagram of 100 bytes that arrives next. */
 static int
-dscp_received(void)
+dscp_received(int fd)
 {
-    char data[100] = "", room[64];
-    struct iovec iov = { data, sizeof data };
-    struct msghdr message = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = room,
-                              .msg_controllen = sizeof room };
+    struct cmsghdr *c;
+    char data[100];
 
-    assert_int_equal(recvmsg(fixture.receiver, &message, 0), sizeof data);
-    return dscp_of(&message);
+    assert_int_equal(receive(fd, data, sizeof data, &c), sizeof data);
+    return (c->cmsg_type == IPV6_TCLASS ? *(int *) CMSG_DATA(c)
+                                        : *(uint8_t *) CMSG_DATA(c))
+           >> 2;
 }
 
 /* Sends such a datagram. */
@@ -347,7 +417,7 @@ dscp_sent_by(int fd)
     static const char data[100];
 
     assert_int_equal(send(fd, data, sizeof data, 0), sizeof data);
-    return dscp_received();
+    return dscp_received(fixture.receiver);
 }
 
 static void
@@ -413,9 +483,6 @@ packets_are_of_the_job_of_their_socket(void **state)
     setsockopt(none, IPPROTO_IP, IP_TOS, &(int){ DSCP_OTHERS << 2 },
                sizeof tos);
     assert_int_equal(dscp_sent_by(none), DSCP_OTHERS);
-    close(a);
-    close(b);
-    close(none);
 }
 
 /* A claim of a process reaches sockets that it has already, and decides
@@ -437,7 +504,6 @@ a_claim_reaches_running_sockets(void **state)
         identity_remove_claim(f->id, IDENTITY_PROCESSES, getpid()), 0);
     identity_raise_epoch(f->id);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
 }
 
 /* The queue of the level is that of the priority that the uplink has for it.
@@ -448,37 +514,32 @@ a_priority_selects_the_queue(void **state)
     static const uint32_t classes[IDENTITY_ORDER_LEVELS] = {
         [1] = 0x90001, [2] = 0x90002
     };
+    static const char sent[] = "tc -s class show dev up0 classid 9:2 | "
+                               "grep -q \"Sent 142 bytes\"";
     struct fixture *f = get(state);
     int a = sender(0, "a"), on = 6;
 
-    run("tc qdisc add dev up0 root handle 9: htb default 3");
-    for (int i = 1; i < 4; i++) {
-        run("tc class add dev up0 parent 9: classid 9:%d htb rate 1gbit "
-            "quantum 1514",
-            i);
-    }
+    in(0, "tc qdisc add dev up0 root handle 9: htb default 3;"
+          "for i in 1 2 3; do tc class add dev up0 parent 9: classid 9:$i "
+          "htb rate 1gbit quantum 1514; done");
     identity_rows(f->id)[SLOT_A].level = 2;
     claim_cgroup(f->id, "a", SLOT_A);
     identity_set_priorities(f->id, if_nametoindex("up0"), classes);
     setsockopt(a, SOL_SOCKET, SO_PRIORITY, &on, sizeof on);
     dscp_sent_by(a);
-    run("tc -s class show dev up0 classid 9:2 | grep -q 'Sent 142 bytes'");
+    in(0, sent);
     identity_set_priorities(f->id, if_nametoindex("up0"), NULL);
     dscp_sent_by(a);
-    run("tc -s class show dev up0 classid 9:2 | grep -q 'Sent 142 bytes'");
-    run("tc qdisc del dev up0 root");
-    close(a);
+    in(0, sent);
+    in(0, "tc qdisc del dev up0 root");
 }
 
 /* Makes 'iface' the only uplink, and claims cgroup "a". */
 static void
 change_uplink(struct fixture *f, const char *iface)
 {
-    identity_close(f->id);
-    assert_null(identity_detach(f->config.pins));
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, iface));
-    set_rows(f->id);
+    end_identity();
+    begin_identity(&f->config, iface);
     claim_cgroup(f->id, "a", SLOT_A);
 }
 
@@ -497,44 +558,42 @@ static void
 a_vlan_can_be_an_uplink_and_above_one(void **state)
 {
     struct fixture *f = get(state);
-    int far = f->far, a;
+    int a;
 
     if (!has_kind("ip link add link up0 name up0.5 type vlan id 5")) {
         skip();
     }
-    run("ip addr add 10.9.5.1/24 dev up0.5 && ip link set up0.5 up");
-    run("nsenter -t %d -n ip link add link far0 name far0.5 type vlan id 5",
-        far);
-    run("nsenter -t %d -n ip addr add 10.9.5.2/24 dev far0.5", far);
-    run("nsenter -t %d -n ip link set far0.5 up", far);
+    in(0, "ip addr add 10.9.5.1/24 dev up0.5; ip link set up0.5 up");
+    in(f->far, "ip link add link far0 name far0.5 type vlan id 5;"
+               "ip addr add 10.9.5.2/24 dev far0.5; ip link set far0.5 up");
     claim_cgroup(f->id, "a", SLOT_A);
-    a = sender_to("a", "10.9.5.2");
+    a = open_sender((struct from){ .cgroup = "a", .to = "10.9.5.2" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     change_uplink(f, "up0.5");
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    run("ip link del up0.5; nsenter -t %d -n ip link del far0.5", far);
+    in(0, "ip link del up0.5");
+    in(f->far, "ip link del far0.5");
 }
 
 static void
 a_bond_can_be_an_uplink(void **state)
 {
     struct fixture *f = get(state);
-    int far = f->far, a;
+    int a;
 
     if (!has_kind("ip link add bond0 type bond mode active-backup")) {
         skip();
     }
-    run("ip link add b0 type veth peer far1 netns %d", far);
-    run("ip link set b0 master bond0 && ip link set bond0 up");
-    run("ip addr add 10.9.6.1/24 dev bond0");
-    run("nsenter -t %d -n ip addr add 10.9.6.2/24 dev far1", far);
-    run("nsenter -t %d -n ip link set far1 up", far);
+    in(0,
+       "ip link add b0 type veth peer far1 netns %d;"
+       "ip link set b0 master bond0; ip link set bond0 up;"
+       "ip addr add 10.9.6.1/24 dev bond0",
+       (int) f->far);
+    in(f->far, "ip addr add 10.9.6.2/24 dev far1; ip link set far1 up");
     change_uplink(f, "bond0");
-    a = sender_to("a", "10.9.6.2");
+    a = open_sender((struct from){ .cgroup = "a", .to = "10.9.6.2" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    run("ip link del b0; ip link del bond0");
+    in(0, "ip link del b0; ip link del bond0");
 }
 
 /* An id that is used again is another process. */
@@ -550,7 +609,6 @@ a_claim_has_the_life_of_its_process(void **state)
     set_claim(f->id, IDENTITY_PROCESSES, getpid(),
               (struct identity_claim){ .born = UINT64_MAX, .slot = SLOT_A });
     assert_int_equal(dscp_sent_by(a), 0);
-    close(a);
 }
 
 static void
@@ -565,7 +623,6 @@ after_the_lease_all_are_equal_and_counted(void **state)
     assert_int_equal(dscp_sent_by(a), 0);
     assert_int_equal(t[SLOT_A].tx_bytes, 142);
     assert_int_equal(t[SLOT_A].default_bytes, 142);
-    close(a);
 }
 
 static void
@@ -581,7 +638,6 @@ an_observer_changes_nothing(void **state)
                sizeof(int));
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
     assert_int_equal(t[SLOT_A].tx_bytes, 142);
-    close(a);
 }
 
 static void
@@ -608,8 +664,6 @@ a_job_has_a_control_class(void **state)
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
     identity_run(f->id, now + 10);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    close(b);
 }
 
 /* Returns the VLAN tag with which the bytes arrive at the far end that 'fd'
@@ -618,23 +672,16 @@ static int
 tag_of_sent(int fd, const void *bytes, size_t size)
 {
     int packets = open_in(fixture.far, AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)),
-        tag = -2, on = 1;
-    char data[256], room[128];
+        tag = -2;
+    struct cmsghdr *c;
+    char data[256];
 
-    set_timeout(packets);
-    setsockopt(packets, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
+    expect_messages(packets);
     assert_int_equal(write(fd, bytes, size), size);
     while (tag == -2) {
-        struct iovec iov = { data, sizeof data };
-        struct msghdr message = { .msg_iov = &iov,
-                                  .msg_iovlen = 1,
-                                  .msg_control = room,
-                                  .msg_controllen = sizeof room };
-
-        assert_true(recvmsg(packets, &message, 0) > 0);
-        tag = tag_of(&message, data);
+        assert_true(receive(packets, data, sizeof data, &c) > 0);
+        tag = tag_of(c, data);
     }
-    close(packets);
     return tag;
 }
 
@@ -657,8 +704,6 @@ a_shim_gets_tags(void **state)
     assert_int_equal(tag_sent_by(none), 0);
     setsockopt(a, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     assert_int_equal(tag_sent_by(a), SLOT_A | SLOT_TAG_CONTROL);
-    close(a);
-    close(none);
 }
 
 /* The pod's packets are routed to the uplink; the mark that the pod's root
@@ -679,8 +724,6 @@ packets_of_a_pod_are_of_its_job(void **state)
     assert_int_equal(dscp_sent_by(none), 0);
     identity_settings(f->id)->mark_shift = IDENTITY_NO_MARK;
     assert_int_equal(dscp_sent_by(a), 0);
-    close(a);
-    close(none);
 }
 
 /* A user's namespace can have the addresses and ports of a connection of
@@ -690,36 +733,33 @@ equal_addresses_in_a_namespace_move_nothing(void **state)
 {
     struct fixture *f = get(state);
     struct identity_traffic *t = identity_traffic(f->id);
-    struct sockaddr_in name, to = far_address(PORT);
+    struct sockaddr_in name;
     socklen_t size = sizeof name;
     int a = sender(0, "a"), attacker;
 
-    run("nsenter -t %d -n ip addr add 10.9.0.1/32 dev lo", (int) f->pod);
+    in(f->pod, "ip addr add 10.9.0.1/32 dev lo");
     assert_int_equal(add_pod(f->id), 0);
     claim_cgroup(f->id, "a", SLOT_A);
     claim_cgroup(f->id, "b", SLOT_B);
     assert_int_equal(getsockname(a, (struct sockaddr *) &name, &size), 0);
     enter("b");
-    attacker = socket_in(f->pod, SOCK_DGRAM);
+    attacker = open_in(f->pod, AF_INET, SOCK_DGRAM, 0);
     enter("");
-    assert_int_equal(bind(attacker, (struct sockaddr *) &name, size), 0);
-    assert_int_equal(connect(attacker, (struct sockaddr *) &to, sizeof to), 0);
+    bind_to(attacker, "10.9.0.1", ntohs(name.sin_port));
+    connect_to(attacker, FAR, PORT);
     for (int i = 0; i < 5; i++) {
         send(attacker, "", 1, 0);
         assert_int_equal(dscp_sent_by(a), DSCP_A);
     }
     assert_int_equal(t[SLOT_A].tx_bytes, 5 * 142);
-    run("nsenter -t %d -n ip addr del 10.9.0.1/32 dev lo", (int) f->pod);
-    close(attacker);
-    close(a);
+    in(f->pod, "ip addr del 10.9.0.1/32 dev lo");
 }
 
 static void
 make_ipv6(const struct fixture *f)
 {
-    run("ip addr replace fd09::1/64 dev up0 nodad");
-    run("nsenter -t %d -n ip addr replace " FAR6 "/64 dev far0 nodad",
-        (int) f->far);
+    in(0, "ip addr replace fd09::1/64 dev up0 nodad");
+    in(f->far, "ip addr replace " FAR6 "/64 dev far0 nodad");
 }
 
 static void
@@ -727,83 +767,28 @@ ipv6_is_marked_and_counted(void **state)
 {
     struct fixture *f = get(state);
     struct identity_traffic *t = identity_traffic(f->id);
-    struct sockaddr_in6 to = { .sin6_family = AF_INET6,
-                               .sin6_port = htons(PORT) };
+    static const char data[100];
     int far = open_in(f->far, AF_INET6, SOCK_DGRAM, 0), a, on = 1;
-    struct timeval wait = { .tv_sec = WAIT_S };
-    char data[100], room[64];
-    struct iovec iov = { data, sizeof data };
-    struct msghdr message = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = room,
-                              .msg_controllen = sizeof room };
-    struct cmsghdr *c;
 
     make_ipv6(f);
-    setsockopt(far, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
-    setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    expect_messages(far);
     setsockopt(far, SOL_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    assert_int_equal(bind(far, (struct sockaddr *) &to, sizeof to), 0);
-    inet_pton(AF_INET6, FAR6, &to.sin6_addr);
-    enter("a");
-    a = socket(AF_INET6, SOCK_DGRAM, 0);
-    enter("");
+    bind_to(far, "::", PORT);
     claim_cgroup(f->id, "a", SLOT_A);
-    assert_int_equal(
-        sendto(a, data, sizeof data, 0, (struct sockaddr *) &to, sizeof to),
-        sizeof data);
-    assert_int_equal(recvmsg(far, &message, 0), sizeof data);
-    c = CMSG_FIRSTHDR(&message);
-    assert_non_null(c);
-    assert_int_equal(c->cmsg_type, IPV6_TCLASS);
-    assert_int_equal(*(int *) CMSG_DATA(c) >> 2, DSCP_A);
+    a = open_sender((struct from){ .cgroup = "a", .to = FAR6 });
+    assert_int_equal(send(a, data, sizeof data, 0), sizeof data);
+    assert_int_equal(dscp_received(far), DSCP_A);
     assert_int_equal(t[SLOT_A].tx_bytes, 162);
-    close(a);
-    close(far);
-}
-
-static int
-sender_from(pid_t netns, const char *cgroup, const char *source,
-            const char *iface)
-{
-    struct sockaddr_in from = { .sin_family = AF_INET },
-                       to = far_address(PORT);
-    int fd;
-
-    enter(cgroup);
-    fd = socket_in(netns, SOCK_DGRAM);
-    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, iface, strlen(iface));
-    inet_pton(AF_INET, source, &from.sin_addr);
-    assert_int_equal(bind(fd, (struct sockaddr *) &from, sizeof from), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
-}
-
-static int
-raw_sender(pid_t netns, const char *cgroup)
-{
-    struct sockaddr_in to = far_address(0);
-    int fd;
-
-    enter(cgroup);
-    fd = open_in(netns, AF_INET, SOCK_RAW, IPPROTO_UDP);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
 }
 
 /* Claims cgroup "a", and looks at the interfaces of pods. */
-static struct pods *
+static void
 begin_tags(struct fixture *f, enum identity_mode mode)
 {
-    struct pods *pods;
-
     claim_cgroup(f->id, "a", SLOT_A);
     identity_settings(f->id)->mode = mode;
-    assert_null(pods_create(f->id, &pods));
-    run("for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
-    return pods;
+    assert_null(pods_create(f->id, &f->pods));
+    in(0, "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
 }
 
 /* A shim learns where received packets belong from packets that a pod sends
@@ -813,14 +798,19 @@ only_the_pods_own_source_is_learned(void **state)
 {
     const uint16_t header[4] = { 0, htons(PORT), htons(sizeof header), 0 };
     struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
     int own, another, raw, host;
 
-    run("nsenter -t %d -n ip addr add 10.9.0.77/32 dev lo", (int) f->pod);
+    begin_tags(f, IDENTITY_TAGS);
+    in(f->pod, "ip addr add 10.9.0.77/32 dev lo");
     own = sender(f->pod, "a");
-    another = sender_from(f->pod, "a", "10.9.0.77", "");
-    raw = raw_sender(f->pod, "a");
-    host = raw_sender(getpid(), "a");
+    another = open_sender((struct from){
+        .netns = f->pod, .cgroup = "a", .source = "10.9.0.77" });
+    raw = open_sender((struct from){ .netns = f->pod,
+                                     .cgroup = "a",
+                                     .type = SOCK_RAW,
+                                     .protocol = IPPROTO_UDP });
+    host = open_sender((struct from){
+        .cgroup = "a", .type = SOCK_RAW, .protocol = IPPROTO_UDP });
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(another), SLOT_A | SLOT_TAG_NO_LEARN);
     assert_int_equal(tag_of_sent(raw, header, sizeof header),
@@ -829,21 +819,15 @@ only_the_pods_own_source_is_learned(void **state)
                      SLOT_A | SLOT_TAG_NO_LEARN);
 
     /* Behind a bridge, the route leads to that. */
-    run("ip link add br0 type bridge && ip link set br0 up");
-    run("ip addr del 10.9.1.1/24 dev pod0 && ip link set pod0 master br0");
-    run("ip addr add 10.9.1.1/24 dev br0");
-    run("nsenter -t %d -n ip neigh flush dev eth0", (int) f->pod);
-    pods_run(pods);
+    in(0, "ip link add br0 type bridge; ip link set br0 up;"
+          "ip addr del 10.9.1.1/24 dev pod0; ip link set pod0 master br0;"
+          "ip addr add 10.9.1.1/24 dev br0");
+    in(f->pod, "ip neigh flush dev eth0");
+    pods_run(f->pods);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(another), SLOT_A | SLOT_TAG_NO_LEARN);
-    run("ip link del br0 && ip addr add 10.9.1.1/24 dev pod0");
-    run("nsenter -t %d -n ip addr del 10.9.0.77/32 dev lo", (int) f->pod);
-    run("nsenter -t %d -n ip neigh flush dev eth0", (int) f->pod);
-    close(own);
-    close(another);
-    close(raw);
-    close(host);
-    pods_destroy(pods);
+    in(0, "ip link del br0; ip addr add 10.9.1.1/24 dev pod0");
+    in(f->pod, "ip addr del 10.9.0.77/32 dev lo; ip neigh flush dev eth0");
 }
 
 /* Packets of macvlan have their socket at the uplink.  Answers to an address
@@ -852,45 +836,25 @@ static void
 macvlan_needs_no_program_of_its_own(void **state)
 {
     struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
-    int own, hosts, pod = f->pod;
+    struct from from = {
+        .netns = f->pod, .cgroup = "a", .source = "10.9.0.5", .iface = "mv0"
+    };
+    int own, hosts;
 
-    run("ip link add mv0 link up0 type macvlan mode bridge && "
-        "ip link set mv0 netns %d",
-        pod);
-    run("nsenter -t %d -n ip addr add 10.9.0.5/24 dev mv0", pod);
-    run("nsenter -t %d -n ip addr add 10.9.0.1/32 dev mv0", pod);
-    run("nsenter -t %d -n ip link set mv0 up", pod);
-    run("mac=$(nsenter -t %d -n ip -br link show far0 | awk '{ print $3 }') && "
-        "nsenter -t %d -n ip neigh add " FAR " lladdr $mac dev mv0",
-        (int) f->far, pod);
-    own = sender_from(pod, "a", "10.9.0.5", "mv0");
-    hosts = sender_from(pod, "a", "10.9.0.1", "mv0");
+    begin_tags(f, IDENTITY_TAGS);
+    in(0,
+       "ip link add mv0 link up0 type macvlan mode bridge;"
+       "ip link set mv0 netns %d",
+       (int) f->pod);
+    in(f->pod, "ip addr add 10.9.0.5/24 dev mv0;"
+               "ip addr add 10.9.0.1/32 dev mv0; ip link set mv0 up;"
+               "ip neigh add " FAR " lladdr " FAR_MAC " dev mv0");
+    own = open_sender(from);
+    from.source = "10.9.0.1";
+    hosts = open_sender(from);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(hosts), SLOT_A | SLOT_TAG_NO_LEARN);
-    run("nsenter -t %d -n ip link del mv0", pod);
-    close(own);
-    close(hosts);
-    pods_destroy(pods);
-}
-
-static int
-sender_of_ipv6(const char *cgroup, const char *source)
-{
-    struct sockaddr_in6 from = { .sin6_family = AF_INET6 };
-    struct sockaddr_in6 to = { .sin6_family = AF_INET6,
-                               .sin6_port = htons(PORT) };
-    int fd, on = 1;
-
-    inet_pton(AF_INET6, source, &from.sin6_addr);
-    inet_pton(AF_INET6, FAR6, &to.sin6_addr);
-    enter(cgroup);
-    fd = socket(AF_INET6, SOCK_DGRAM, 0);
-    setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
-    assert_int_equal(bind(fd, (struct sockaddr *) &from, sizeof from), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
+    in(f->pod, "ip link del mv0");
 }
 
 /* Any user can bind a socket of IPv6 to an address of a pod. */
@@ -898,22 +862,19 @@ static void
 an_address_of_a_pod_is_not_the_hosts(void **state)
 {
     struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
+    struct from from = { .cgroup = "a", .source = "fd09::1", .to = FAR6 };
     int own, pods_own;
 
+    begin_tags(f, IDENTITY_TAGS);
     make_ipv6(f);
-    run("ip addr replace fd09:1::1/64 dev pod0 nodad");
-    run("echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
-    run("mac=$(nsenter -t %d -n ip -br link show far0 | awk '{ print $3 }') && "
-        "ip neigh replace " FAR6 " lladdr $mac dev up0",
-        (int) f->far);
-    own = sender_of_ipv6("a", "fd09::1");
-    pods_own = sender_of_ipv6("a", "fd09:1::9");
+    in(0, "ip addr replace fd09:1::1/64 dev pod0 nodad;"
+          "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding;"
+          "ip neigh replace " FAR6 " lladdr " FAR_MAC " dev up0");
+    own = open_sender(from);
+    from.source = "fd09:1::9";
+    pods_own = open_sender(from);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(pods_own), SLOT_A | SLOT_TAG_NO_LEARN);
-    close(own);
-    close(pods_own);
-    pods_destroy(pods);
 }
 
 /* netkit has a hook of its own, in the pod's direction. */
@@ -921,29 +882,29 @@ static void
 packets_of_a_pod_behind_netkit_are_of_its_job(void **state)
 {
     struct fixture *f = get(state);
-    struct pods *pods;
-    int a, pod = f->pod;
+    int a;
 
     if (!has_kind("ip link add host0 type netkit")) {
         skip();
     }
-    pods = begin_tags(f, IDENTITY_ORDERS);
-    run("ip link set nk0 netns %d", pod);
-    run("ip addr add 10.9.7.1/24 dev host0 && ip link set host0 up");
-    run("nsenter -t %d -n ip addr add 10.9.7.2/24 dev nk0", pod);
-    run("nsenter -t %d -n ip link set nk0 up", pod);
-    run("nsenter -t %d -n ip route add " FAR " via 10.9.7.1 dev nk0", pod);
-    run("nsenter -t %d -n ip route add 10.9.7.0/24 via 10.9.0.1",
-        (int) f->far);
-    pods_run(pods);
-    a = sender_from(pod, "a", "10.9.7.2", "nk0");
+    begin_tags(f, IDENTITY_ORDERS);
+    in(0,
+       "ip link set nk0 netns %d; ip addr add 10.9.7.1/24 dev host0;"
+       "ip link set host0 up",
+       (int) f->pod);
+    in(f->pod, "ip addr add 10.9.7.2/24 dev nk0; ip link set nk0 up;"
+               "ip route add " FAR " via 10.9.7.1 dev nk0");
+    in(f->far, "ip route add 10.9.7.0/24 via 10.9.0.1");
+    pods_run(f->pods);
+    a = open_sender((struct from){ .netns = f->pod,
+                                   .cgroup = "a",
+                                   .source = "10.9.7.2",
+                                   .iface = "nk0" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     identity_settings(f->id)->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(a), SLOT_A);
-    close(a);
-    run("ip link del host0");
-    run("nsenter -t %d -n ip route del 10.9.7.0/24", (int) f->far);
-    pods_destroy(pods);
+    in(0, "ip link del host0");
+    in(f->far, "ip route del 10.9.7.0/24");
 }
 
 /* With GRO at the host's end, packets of a pod without TSO lose their
@@ -952,28 +913,25 @@ static void
 gro_is_off_until_the_agent_is_removed(void **state)
 {
     static const char off[] = "ethtool -k pod0 | "
-                              "grep -q '^generic-receive-offload: off'";
+                              "grep -q \"^generic-receive-offload: %s\"";
     struct fixture *f = get(state);
     struct identity_config observe = f->config;
-    struct pods *pods;
 
-    run("ethtool -K pod0 gro on");
-    pods = begin_tags(f, IDENTITY_ORDERS);
-    run(off);
-    run("ethtool -K pod0 gro on");
-    pods_run(pods);
-    run(off);
-    pods_destroy(pods);
-    identity_close(f->id);
-    assert_null(identity_detach(f->config.pins));
-    run("! %s", off);
+    in(0, "ethtool -K pod0 gro on");
+    begin_tags(f, IDENTITY_ORDERS);
+    in(0, off, "off");
+    in(0, "ethtool -K pod0 gro on");
+    pods_run(f->pods);
+    in(0, off, "off");
+    pods_destroy(f->pods);
+    end_identity();
+    in(0, off, "on");
 
     observe.mode = IDENTITY_COUNTS;
     assert_null(identity_open(&observe, &f->id));
-    pods = begin_tags(f, IDENTITY_COUNTS);
-    run("! %s", off);
-    run("ethtool -K pod0 gro off");
-    pods_destroy(pods);
+    begin_tags(f, IDENTITY_COUNTS);
+    in(0, off, "on");
+    in(0, "ethtool -K pod0 gro off");
 }
 
 /* Makes a namespace within the pod, whose packets the pod routes. */
@@ -981,19 +939,16 @@ static pid_t
 make_inner(const struct fixture *f)
 {
     pid_t inner = hold_namespace();
-    int pod = f->pod;
 
-    run("nsenter -t %d -n ip link add in0 type veth peer eth0 netns %d", pod,
-        inner);
-    run("nsenter -t %d -n ip addr add 10.9.2.1/24 dev in0", pod);
-    run("nsenter -t %d -n ip link set in0 up", pod);
-    run("nsenter -t %d -n sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'", pod);
-    run("nsenter -t %d -n ip addr add 10.9.2.2/24 dev eth0", inner);
-    run("nsenter -t %d -n ip link set eth0 up", inner);
-    run("nsenter -t %d -n ip route add default via 10.9.2.1", inner);
-    run("ip route add 10.9.2.0/24 via 10.9.1.2");
-    run("nsenter -t %d -n ip route add 10.9.2.0/24 via 10.9.0.1",
-        (int) f->far);
+    in(f->pod,
+       "ip link add in0 type veth peer eth0 netns %d;"
+       "ip addr add 10.9.2.1/24 dev in0; ip link set in0 up;"
+       "echo 1 >/proc/sys/net/ipv4/ip_forward",
+       (int) inner);
+    in(inner, "ip addr add 10.9.2.2/24 dev eth0; ip link set eth0 up;"
+              "ip route add default via 10.9.2.1");
+    in(0, "ip route add 10.9.2.0/24 via 10.9.1.2");
+    in(f->far, "ip route add 10.9.2.0/24 via 10.9.0.1");
     return inner;
 }
 
@@ -1002,9 +957,9 @@ remove_inner(const struct fixture *f, pid_t inner)
 {
     kill(inner, SIGKILL);
     waitpid(inner, NULL, 0);
-    run("nsenter -t %d -n ip link del in0 2>/dev/null || true", (int) f->pod);
-    run("ip route del 10.9.2.0/24");
-    run("nsenter -t %d -n ip route del 10.9.2.0/24", (int) f->far);
+    in(f->pod, "ip link del in0 2>/dev/null || true");
+    in(0, "ip route del 10.9.2.0/24");
+    in(f->far, "ip route del 10.9.2.0/24");
 }
 
 /* A pod within the pod has lost its socket at the host's end. */
@@ -1012,12 +967,12 @@ static void
 packets_without_a_socket_are_of_their_interface(void **state)
 {
     struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
     char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
     pid_t inner = make_inner(f);
     int fd = sender(inner, "a");
     uint64_t cookie;
 
+    begin_tags(f, IDENTITY_ORDERS);
     assert_int_equal(dscp_sent_by(fd), 0);
     assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
     claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_B, CLAIM_LAUNCHER);
@@ -1031,7 +986,6 @@ packets_without_a_socket_are_of_their_interface(void **state)
     close(fd);
     remove_inner(f, inner);
     free(path);
-    pods_destroy(pods);
 }
 
 /* Makes an interface as a virtual machine's, of a process in cgroup 'cgroup'.
@@ -1044,11 +998,10 @@ open_tap(const char *cgroup, uint8_t mac[6])
     int fd, any = socket(AF_INET, SOCK_DGRAM, 0);
 
     enter(cgroup);
-    fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    fd = keep(open("/dev/net/tun", O_RDWR | O_CLOEXEC));
     enter("");
-    assert_true(fd >= 0);
     assert_int_equal(ioctl(fd, TUNSETIFF, &ifr), 0);
-    run("ip addr add 10.9.3.1/24 dev tap0 && ip link set tap0 up");
+    in(0, "ip addr add 10.9.3.1/24 dev tap0; ip link set tap0 up");
     assert_int_equal(ioctl(any, SIOCGIFHWADDR, &ifr), 0);
     memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
     close(any);
@@ -1085,15 +1038,14 @@ static void
 a_virtual_machine_is_of_the_cgroup_of_its_tap(void **state)
 {
     struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
     uint8_t mac[6];
-    int tap = open_tap("a", mac);
+    int tap;
 
-    pods_run(pods);
+    begin_tags(f, IDENTITY_ORDERS);
+    tap = open_tap("a", mac);
+    pods_run(f->pods);
     write_frame(tap, mac);
-    assert_int_equal(dscp_received(), DSCP_A);
-    close(tap);
-    pods_destroy(pods);
+    assert_int_equal(dscp_received(f->receiver), DSCP_A);
 }
 
 static void
@@ -1111,7 +1063,6 @@ a_namespace_can_be_claimed(void **state)
     assert_int_equal(identity_add_netns(f->id, "/proc/self/ns/none", &cookie),
                      ENOENT);
     free(path);
-    close(pod);
 }
 
 /* An accepted socket is its listener's; bytes are those of all segments. */
@@ -1121,21 +1072,17 @@ bytes_are_those_on_the_wire(void **state)
     static char data[1 << 20];
     struct fixture *f = get(state);
     struct identity_traffic *t = identity_traffic(f->id);
-    struct sockaddr_in here = { .sin_family = AF_INET,
-                                .sin_port = htons(PORT) };
-    int listener, far = socket_in(f->far, SOCK_STREAM), fd;
+    int listener, far = open_in(f->far, AF_INET, SOCK_STREAM, 0), fd;
     size_t segments = DIV_ROUND_UP(sizeof data, 1448), got = 0;
 
     enter("a");
-    listener = socket(AF_INET, SOCK_STREAM, 0);
+    listener = open_in(0, AF_INET, SOCK_STREAM, 0);
     enter("");
     claim_cgroup(f->id, "a", SLOT_A);
-    assert_int_equal(bind(listener, (struct sockaddr *) &here, sizeof here),
-                     0);
+    bind_to(listener, "0.0.0.0", PORT);
     assert_int_equal(listen(listener, 1), 0);
-    inet_pton(AF_INET, "10.9.0.1", &here.sin_addr);
-    assert_int_equal(connect(far, (struct sockaddr *) &here, sizeof here), 0);
-    fd = accept(listener, NULL, NULL);
+    connect_to(far, "10.9.0.1", PORT);
+    fd = keep(accept(listener, NULL, NULL));
     if (!fork()) {
         _exit(write(fd, data, sizeof data) != sizeof data);
     }
@@ -1151,9 +1098,6 @@ bytes_are_those_on_the_wire(void **state)
     assert_true(t[SLOT_A].tx_bytes < 1.05 * (sizeof data + segments * 66));
     assert_true(t[SLOT_A].rx_bytes >= 66 * t[SLOT_A].rx_packets);
     assert_true(t[SLOT_A].rx_packets > 0);
-    close(fd);
-    close(far);
-    close(listener);
 }
 
 /* Adds the bytes sent to the far end, by IPv4 and by IPv6. */
@@ -1184,15 +1128,13 @@ bytes_are_counted_by_address_while_wanted(void **state)
     dscp_sent_by(a);
     dscp_sent_by(a);
     make_ipv6(f);
-    six = sender_of_ipv6("a", "::");
+    six = open_sender((struct from){ .cgroup = "a", .to = FAR6 });
     assert_int_equal(write(six, "", 1), 1);
     identity_take_pairs(f->id, take_pair, sums);
     assert_int_equal(sums[0], 284);
     assert_int_equal(sums[1], 63);
     identity_take_pairs(f->id, take_pair, sums);
     assert_int_equal(sums[0], 284);
-    close(a);
-    close(six);
 }
 
 struct questions_taken {
@@ -1232,8 +1174,6 @@ the_kernel_asks_about_a_process_once(void **state)
     identity_take_questions(f->id, take, &taken);
     assert_int_equal(taken.of_this, 1);
     assert_int_equal(taken.by_rule, 1);
-    close(a);
-    close(b);
 }
 
 /* A socket from before the programs has its cgroup at once, and its process
@@ -1244,21 +1184,16 @@ older_sockets_are_adopted(void **state)
     struct fixture *f = get(state);
     int a, b;
 
-    identity_close(f->id);
-    assert_null(identity_detach(f->config.pins));
+    end_identity();
     a = sender(0, "a");
     b = sender(0, "b");
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, "up0"));
-    set_rows(f->id);
+    begin_identity(&f->config, "up0");
     claim_cgroup(f->id, "a", SLOT_A);
     claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(dscp_sent_by(b), 0);
     identity_adopt(f->id, getpid());
     assert_int_equal(dscp_sent_by(b), DSCP_B);
-    close(a);
-    close(b);
 }
 
 /* The programs go on without an agent, and the next one finds the sockets. */
@@ -1275,7 +1210,6 @@ the_next_agent_goes_on(void **state)
     assert_null(identity_add_uplink(f->id, "up0"));
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(identity_traffic(f->id)[SLOT_A].tx_bytes, 284);
-    close(a);
 }
 
 static void
@@ -1335,22 +1269,15 @@ static void
 an_uplink_that_is_made_again_has_its_program_at_once(void **state)
 {
     struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
     int a = sender(0, "a");
 
+    begin_tags(f, IDENTITY_ORDERS);
     identity_run(f->id, 100000);
-    run("ip link del up0");
-    run("ip link add up0 type veth peer far0 netns %d", (int) f->far);
-    run("ip addr add 10.9.0.1/24 dev up0 && ip link set up0 up");
-    run("nsenter -t %d -n ip addr add " FAR "/24 dev far0", (int) f->far);
-    run("nsenter -t %d -n ip link set far0 up", (int) f->far);
-    run("nsenter -t %d -n ip route add 10.9.1.0/24 via 10.9.0.1",
-        (int) f->far);
-    pods_run(pods);
+    in(0, "ip link del up0");
+    make_uplink(f);
+    pods_run(f->pods);
     identity_run(f->id, 100001);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    pods_destroy(pods);
 }
 
 static void
@@ -1360,8 +1287,10 @@ what_somebody_removed_comes_back(void **state)
     int a = sender(0, "a");
 
     claim_cgroup(f->id, "a", SLOT_A);
-    run("rm -f %s/link-stagecoach_out-*", f->config.pins);
-    run("tc qdisc del dev up0 clsact 2>/dev/null || true");
+    in(0,
+       "rm -f %s/link-stagecoach_out-*;"
+       "tc qdisc del dev up0 clsact 2>/dev/null || true",
+       f->config.pins);
     /* The kernel ends a link a moment after its last reference. */
     for (int i = 0; i < 100 && dscp_sent_by(a); i++) {
         usleep(10000);
@@ -1369,45 +1298,31 @@ what_somebody_removed_comes_back(void **state)
     assert_int_equal(dscp_sent_by(a), 0);
     identity_run(f->id, 100000);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(packets_are_of_the_job_of_their_socket),
-        TEST(a_claim_reaches_running_sockets),
-        TEST(a_claim_has_the_life_of_its_process),
-        TEST(a_priority_selects_the_queue),
-        TEST(a_vlan_can_be_an_uplink_and_above_one),
-        TEST(a_bond_can_be_an_uplink),
-        TEST(after_the_lease_all_are_equal_and_counted),
-        TEST(an_observer_changes_nothing),
-        TEST(a_job_has_a_control_class),
-        TEST(a_shim_gets_tags),
-        TEST(packets_of_a_pod_are_of_its_job),
-        TEST(equal_addresses_in_a_namespace_move_nothing),
-        TEST(only_the_pods_own_source_is_learned),
-        TEST(macvlan_needs_no_program_of_its_own),
-        TEST(an_address_of_a_pod_is_not_the_hosts),
-        TEST(packets_of_a_pod_behind_netkit_are_of_its_job),
-        TEST(gro_is_off_until_the_agent_is_removed),
-        TEST(packets_without_a_socket_are_of_their_interface),
-        TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap),
-        TEST(ipv6_is_marked_and_counted),
-        TEST(a_namespace_can_be_claimed),
-        TEST(bytes_are_those_on_the_wire),
-        TEST(bytes_are_counted_by_address_while_wanted),
-        TEST(the_kernel_asks_about_a_process_once),
-        TEST(older_sockets_are_adopted),
-        TEST(the_next_agent_goes_on),
-        TEST(one_agent_has_an_uplink),
-        TEST(two_capabilities_are_enough),
-        TEST(an_uplink_that_is_made_again_has_its_program_at_once),
-        TEST(what_somebody_removed_comes_back),
-    };
-
-    return cmocka_run_group_tests_name("identity", tests, set_up_group,
-                                       tear_down_group);
-}
+RUN_TESTS("identity", set_up_group, tear_down_group,
+          TEST(packets_are_of_the_job_of_their_socket),
+          TEST(a_claim_reaches_running_sockets),
+          TEST(a_claim_has_the_life_of_its_process),
+          TEST(a_priority_selects_the_queue),
+          TEST(a_vlan_can_be_an_uplink_and_above_one),
+          TEST(a_bond_can_be_an_uplink),
+          TEST(after_the_lease_all_are_equal_and_counted),
+          TEST(an_observer_changes_nothing), TEST(a_job_has_a_control_class),
+          TEST(a_shim_gets_tags), TEST(packets_of_a_pod_are_of_its_job),
+          TEST(equal_addresses_in_a_namespace_move_nothing),
+          TEST(only_the_pods_own_source_is_learned),
+          TEST(macvlan_needs_no_program_of_its_own),
+          TEST(an_address_of_a_pod_is_not_the_hosts),
+          TEST(packets_of_a_pod_behind_netkit_are_of_its_job),
+          TEST(gro_is_off_until_the_agent_is_removed),
+          TEST(packets_without_a_socket_are_of_their_interface),
+          TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap),
+          TEST(ipv6_is_marked_and_counted), TEST(a_namespace_can_be_claimed),
+          TEST(bytes_are_those_on_the_wire),
+          TEST(bytes_are_counted_by_address_while_wanted),
+          TEST(the_kernel_asks_about_a_process_once),
+          TEST(older_sockets_are_adopted), TEST(the_next_agent_goes_on),
+          TEST(one_agent_has_an_uplink), TEST(two_capabilities_are_enough),
+          TEST(an_uplink_that_is_made_again_has_its_program_at_once),
+          TEST(what_somebody_removed_comes_back))

@@ -290,23 +290,12 @@ counts_pytorch_that_is_starved(void **state OVS_UNUSED)
     assert_counted(60, 0.02);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(knows_nothing_at_first),
-        TEST(counts_despite_jitter),
-        TEST(buckets_are_not_iterations),
-        TEST(overlap_hides_no_iterations),
-        TEST(iterations_may_differ),
-        TEST(a_push_and_a_pull_are_one_iteration),
-        TEST(heartbeats_are_no_iterations),
-        TEST(claims_nothing_of_chance),
-        TEST(goes_on_when_the_job_changes),
-        TEST(bins_that_come_twice_or_never_do_no_harm),
-        TEST(counts_pytorch_among_others),
-        TEST(counts_pytorch_that_is_starved),
-    };
-
-    return cmocka_run_group_tests_name("iterations", tests, NULL, NULL);
-}
+RUN_TESTS("iterations", NULL, NULL, TEST(knows_nothing_at_first),
+          TEST(counts_despite_jitter), TEST(buckets_are_not_iterations),
+          TEST(overlap_hides_no_iterations), TEST(iterations_may_differ),
+          TEST(a_push_and_a_pull_are_one_iteration),
+          TEST(heartbeats_are_no_iterations), TEST(claims_nothing_of_chance),
+          TEST(goes_on_when_the_job_changes),
+          TEST(bins_that_come_twice_or_never_do_no_harm),
+          TEST(counts_pytorch_among_others),
+          TEST(counts_pytorch_that_is_starved))

@@ -136,15 +136,8 @@ subordinate_users_are_the_one_that_has_them(void **state OVS_UNUSED)
     assert_false(process_user(pid, &found));
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rights_are_the_real_ones),
-        cmocka_unit_test(too_many_groups_count_as_none),
-        cmocka_unit_test(a_process_that_has_ended_is_not_alive),
-        cmocka_unit_test(subordinate_users_are_the_one_that_has_them),
-    };
-
-    return cmocka_run_group_tests_name("job-process", tests, NULL, NULL);
-}
+RUN_TESTS("job-process", NULL, NULL,
+          cmocka_unit_test(rights_are_the_real_ones),
+          cmocka_unit_test(too_many_groups_count_as_none),
+          cmocka_unit_test(a_process_that_has_ended_is_not_alive),
+          cmocka_unit_test(subordinate_users_are_the_one_that_has_them))

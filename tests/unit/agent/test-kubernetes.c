@@ -262,17 +262,10 @@ reads_a_request(void **state)
     cni_request_uninit(&r);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knows_the_cgroups_of_pods),
-        cmocka_unit_test(knows_the_labels_of_others),
-        cmocka_unit_test(passes_over_a_bad_annotation),
-        cmocka_unit_test(fits_long_names),
-        cmocka_unit_test(reads_a_list_of_pods),
-        cmocka_unit_test(reads_a_request),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS("kubernetes", NULL, NULL,
+          cmocka_unit_test(knows_the_cgroups_of_pods),
+          cmocka_unit_test(knows_the_labels_of_others),
+          cmocka_unit_test(passes_over_a_bad_annotation),
+          cmocka_unit_test(fits_long_names),
+          cmocka_unit_test(reads_a_list_of_pods),
+          cmocka_unit_test(reads_a_request))

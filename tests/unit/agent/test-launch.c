@@ -124,15 +124,7 @@ knows_where_a_reply_ends(void **state)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_names_of_stages),
-        cmocka_unit_test(a_written_stage_name_is_read_as_the_same_stage),
-        cmocka_unit_test(escapes_what_json_would_not_take),
-        cmocka_unit_test(knows_where_a_reply_ends),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS("launch", NULL, NULL, cmocka_unit_test(reads_names_of_stages),
+          cmocka_unit_test(a_written_stage_name_is_read_as_the_same_stage),
+          cmocka_unit_test(escapes_what_json_would_not_take),
+          cmocka_unit_test(knows_where_a_reply_ends))

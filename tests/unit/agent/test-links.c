@@ -174,14 +174,7 @@ a_mapped_connection_counts_as_ipv4(void **state OVS_UNUSED)
     close(listener);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_uplink_leaves_what_others_do_not_take),
-        cmocka_unit_test(reply_has_the_members_that_peers_read),
-        cmocka_unit_test(a_mapped_connection_counts_as_ipv4),
-    };
-
-    return cmocka_run_group_tests_name("links", tests, NULL, NULL);
-}
+RUN_TESTS("links", NULL, NULL,
+          cmocka_unit_test(an_uplink_leaves_what_others_do_not_take),
+          cmocka_unit_test(reply_has_the_members_that_peers_read),
+          cmocka_unit_test(a_mapped_connection_counts_as_ipv4))

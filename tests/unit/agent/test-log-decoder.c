@@ -249,22 +249,15 @@ a_sender_is_in_the_cgroup_of_version_2(void **state OVS_UNUSED)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_lines_tell_the_keys_that_were_asked_for),
-        cmocka_unit_test(numbers_that_are_none_are_not_taken),
-        cmocka_unit_test(long_lines_and_zeros_are_passed_over),
-        cmocka_unit_test(csv_finds_columns_by_the_head),
-        cmocka_unit_test(expressions_find_numbers_in_lines),
-        cmocka_unit_test(nothing_is_decoded_after_a_limit),
-        cmocka_unit_test(mlflow_has_time_value_and_step),
-        cmocka_unit_test(specifications_are_read_or_refused),
-        cmocka_unit_test(paths_have_the_names_of_jobs),
-        cmocka_unit_test(an_environment_is_searched_for_a_name),
-        cmocka_unit_test(a_sender_is_in_the_cgroup_of_version_2),
-    };
-
-    return cmocka_run_group_tests_name("log-decoder", tests, NULL, NULL);
-}
+RUN_TESTS("log-decoder", NULL, NULL,
+          cmocka_unit_test(json_lines_tell_the_keys_that_were_asked_for),
+          cmocka_unit_test(numbers_that_are_none_are_not_taken),
+          cmocka_unit_test(long_lines_and_zeros_are_passed_over),
+          cmocka_unit_test(csv_finds_columns_by_the_head),
+          cmocka_unit_test(expressions_find_numbers_in_lines),
+          cmocka_unit_test(nothing_is_decoded_after_a_limit),
+          cmocka_unit_test(mlflow_has_time_value_and_step),
+          cmocka_unit_test(specifications_are_read_or_refused),
+          cmocka_unit_test(paths_have_the_names_of_jobs),
+          cmocka_unit_test(an_environment_is_searched_for_a_name),
+          cmocka_unit_test(a_sender_is_in_the_cgroup_of_version_2))

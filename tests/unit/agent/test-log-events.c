@@ -176,15 +176,8 @@ large_records_are_passed_over(void **state OVS_UNUSED)
     free(zeros);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_sums_are_those_of_the_format),
-        cmocka_unit_test(event_files_tell_one_tag),
-        cmocka_unit_test(an_event_file_with_a_wrong_sum_is_bad),
-        cmocka_unit_test(large_records_are_passed_over),
-    };
-
-    return cmocka_run_group_tests_name("log-events", tests, NULL, NULL);
-}
+RUN_TESTS("log-events", NULL, NULL,
+          cmocka_unit_test(check_sums_are_those_of_the_format),
+          cmocka_unit_test(event_files_tell_one_tag),
+          cmocka_unit_test(an_event_file_with_a_wrong_sum_is_bad),
+          cmocka_unit_test(large_records_are_passed_over))

@@ -322,19 +322,12 @@ an_exhausted_expression_ends_the_reader(void **state OVS_UNUSED)
     end();
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_told_once_it_is_complete),
-        cmocka_unit_test(files_are_rotated_truncated_and_removed),
-        cmocka_unit_test(ten_gigabytes_are_not_read),
-        cmocka_unit_test(only_regular_files_are_opened),
-        cmocka_unit_test(links_of_directories_are_followed),
-        cmocka_unit_test(the_latest_of_many_files_are_read),
-        cmocka_unit_test(a_bad_file_is_ignored_until_it_is_replaced),
-        cmocka_unit_test(an_exhausted_expression_ends_the_reader),
-    };
-
-    return cmocka_run_group_tests_name("log-job", tests, NULL, NULL);
-}
+RUN_TESTS("log-job", NULL, NULL,
+          cmocka_unit_test(a_line_is_told_once_it_is_complete),
+          cmocka_unit_test(files_are_rotated_truncated_and_removed),
+          cmocka_unit_test(ten_gigabytes_are_not_read),
+          cmocka_unit_test(only_regular_files_are_opened),
+          cmocka_unit_test(links_of_directories_are_followed),
+          cmocka_unit_test(the_latest_of_many_files_are_read),
+          cmocka_unit_test(a_bad_file_is_ignored_until_it_is_replaced),
+          cmocka_unit_test(an_exhausted_expression_ends_the_reader))

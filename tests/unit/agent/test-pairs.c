@@ -55,13 +55,5 @@ addresses_beyond_the_limit_are_left_out(void **state OVS_UNUSED)
     free(job.remotes);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_of_an_address_add_up),
-        cmocka_unit_test(addresses_beyond_the_limit_are_left_out),
-    };
-
-    return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
-}
+RUN_TESTS("pairs", NULL, NULL, cmocka_unit_test(bytes_of_an_address_add_up),
+          cmocka_unit_test(addresses_beyond_the_limit_are_left_out))

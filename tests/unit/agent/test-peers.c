@@ -98,13 +98,5 @@ only_addresses_of_this_host_are_reported(void **state OVS_UNUSED)
     peers_uninit(&p);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_replaced_and_removed),
-        cmocka_unit_test(only_addresses_of_this_host_are_reported),
-    };
-
-    return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
-}
+RUN_TESTS("peers", NULL, NULL, cmocka_unit_test(keys_are_replaced_and_removed),
+          cmocka_unit_test(only_addresses_of_this_host_are_reported))

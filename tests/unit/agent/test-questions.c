@@ -212,16 +212,8 @@ processes_of_a_pod_are_one_user(void **state)
     free(mount);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_answer_is_a_claim),
-        TEST(users_are_answered_in_turn),
-        TEST(descendants_are_asked_about_again),
-        TEST(a_user_cannot_fill_the_table),
-        TEST(processes_of_a_pod_are_one_user),
-    };
-
-    return cmocka_run_group_tests_name("questions", tests, NULL, NULL);
-}
+RUN_TESTS("questions", NULL, NULL, TEST(an_answer_is_a_claim),
+          TEST(users_are_answered_in_turn),
+          TEST(descendants_are_asked_about_again),
+          TEST(a_user_cannot_fill_the_table),
+          TEST(processes_of_a_pod_are_one_user))

@@ -112,12 +112,5 @@ levels_have_the_queues_that_are_there(void **state OVS_UNUSED)
     route_socket_close(rs);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_have_the_queues_that_are_there),
-    };
-
-    return cmocka_run_group_tests_name("uplink-queues", tests, NULL, NULL);
-}
+RUN_TESTS("uplink-queues", NULL, NULL,
+          cmocka_unit_test(levels_have_the_queues_that_are_there))

@@ -112,16 +112,9 @@ heartbeats_and_unknown_rates_are_no_waiting(void **state OVS_UNUSED)
     assert_waited(&w, 0, 0);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_burst_at_the_rate_of_the_link_does_not_wait),
-        cmocka_unit_test(a_burst_waits_beyond_its_bytes_at_the_rate),
-        cmocka_unit_test(a_pause_ends_a_burst),
-        cmocka_unit_test(the_direction_with_more_bytes_counts),
-        cmocka_unit_test(heartbeats_and_unknown_rates_are_no_waiting),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS("waiting", NULL, NULL,
+          cmocka_unit_test(a_burst_at_the_rate_of_the_link_does_not_wait),
+          cmocka_unit_test(a_burst_waits_beyond_its_bytes_at_the_rate),
+          cmocka_unit_test(a_pause_ends_a_burst),
+          cmocka_unit_test(the_direction_with_more_bytes_counts),
+          cmocka_unit_test(heartbeats_and_unknown_rates_are_no_waiting))

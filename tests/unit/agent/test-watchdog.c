@@ -155,21 +155,14 @@ places_are_parsed(void **state OVS_UNUSED)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_shim_that_never_comes_is_waited_for, setup),
-        cmocka_unit_test_setup(it_forwards_once_its_loop_has_turned, setup),
-        cmocka_unit_test_setup(a_loop_that_stands_still_fails, setup),
-        cmocka_unit_test_setup(
-            a_process_that_dies_fails_unless_another_is_there, setup),
-        cmocka_unit_test_setup(silence_alone_proves_nothing, setup),
-        cmocka_unit_test_setup(a_silent_process_that_does_not_run_fails,
-                               setup),
-        cmocka_unit_test_setup(an_agent_that_slept_blames_nobody, setup),
-        cmocka_unit_test(places_are_parsed),
-    };
-
-    return cmocka_run_group_tests_name("watchdog", tests, NULL, NULL);
-}
+RUN_TESTS(
+    "watchdog", NULL, NULL,
+    cmocka_unit_test_setup(a_shim_that_never_comes_is_waited_for, setup),
+    cmocka_unit_test_setup(it_forwards_once_its_loop_has_turned, setup),
+    cmocka_unit_test_setup(a_loop_that_stands_still_fails, setup),
+    cmocka_unit_test_setup(a_process_that_dies_fails_unless_another_is_there,
+                           setup),
+    cmocka_unit_test_setup(silence_alone_proves_nothing, setup),
+    cmocka_unit_test_setup(a_silent_process_that_does_not_run_fails, setup),
+    cmocka_unit_test_setup(an_agent_that_slept_blames_nobody, setup),
+    cmocka_unit_test(places_are_parsed))
