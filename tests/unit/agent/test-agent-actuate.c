@@ -21,6 +21,24 @@ static struct slot_table slots;
 static struct slot_changes changes;
 static struct traffic traffic;
 
+static uint64_t sums[8]; /* By slot; of all, received. */
+
+static int
+set_up(void **state OVS_UNUSED)
+{
+    slot_table_init(&slots);
+    memset(&traffic, 0, sizeof traffic);
+    memset(sums, 0, sizeof sums);
+    return 0;
+}
+
+static int
+tear_down(void **state OVS_UNUSED)
+{
+    slot_table_uninit(&slots);
+    return 0;
+}
+
 static struct shim_slot
 make_row(const char *name, uint16_t slot, uint8_t level)
 {
@@ -42,30 +60,37 @@ want(const char *name, uint8_t level, bool decided)
     slot_table_want(&slots, &row, decided);
 }
 
+static uint16_t
+number(const char *name)
+{
+    return slot_table_number(&slots, name);
+}
+
+static void
+assert_changes(size_t n_set, size_t n_clear)
+{
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, n_set);
+    assert_int_equal(changes.n_clear, n_clear);
+}
+
 static void
 only_differences_are_sent(void **state OVS_UNUSED)
 {
-    slot_table_init(&slots);
     want("c/a", 1, true);
     want("c/b", 2, true);
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, 2);
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set + changes.n_clear, 0);
+    assert_changes(2, 0);
+    assert_changes(0, 0);
 
     want("c/a", 1, true);
     want("c/b", 3, true);
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, 1);
+    assert_changes(1, 0);
     assert_string_equal(changes.set[0].name, "c/b");
     assert_int_equal(changes.set[0].level, 3);
-    assert_int_equal(changes.set[0].slot, slot_table_number(&slots, "c/b"));
+    assert_int_equal(changes.set[0].slot, number("c/b"));
 
     slot_table_unwant(&slots, "c/a");
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, 0);
-    assert_int_equal(changes.n_clear, 1);
-    slot_table_uninit(&slots);
+    assert_changes(0, 1);
 }
 
 static void
@@ -76,22 +101,18 @@ restart_of_the_agent_keeps_numbers(void **state OVS_UNUSED)
         make_row("c/a", 9, 1), make_row("", 0, 0), make_row("x", 2000, 0),
     };
 
-    slot_table_init(&slots);
     want("c/a", 1, true);
     want("c/b", 4, true);
     want("c/new", 5, true);
     slot_table_adopt(&slots, have, ARRAY_SIZE(have));
-    assert_int_equal(slot_table_number(&slots, "c/b"), 1);
-    assert_int_equal(slot_table_number(&slots, "c/a"), 7);
+    assert_int_equal(number("c/b"), 1);
+    assert_int_equal(number("c/a"), 7);
     assert_string_equal(slot_table_name(&slots, 7), "c/a");
 
     /* Changed, new; the old job's row and the double go. */
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, 2);
-    assert_int_equal(changes.n_clear, 2);
+    assert_changes(2, 2);
     assert_int_equal(changes.clear[0], 2);
     assert_int_equal(changes.clear[1], 9);
-    slot_table_uninit(&slots);
 }
 
 static void
@@ -99,20 +120,17 @@ restart_of_the_shim_keeps_numbers(void **state OVS_UNUSED)
 {
     uint16_t a, b;
 
-    slot_table_init(&slots);
     want("c/gone", 1, true);
     want("c/a", 1, true);
     want("c/b", 1, true);
     slot_table_unwant(&slots, "c/gone");
     slot_table_changes(&slots, &changes);
-    a = slot_table_number(&slots, "c/a");
-    b = slot_table_number(&slots, "c/b");
+    a = number("c/a");
+    b = number("c/b");
     slot_table_adopt(&slots, NULL, 0);
-    assert_int_equal(slot_table_number(&slots, "c/a"), a);
-    assert_int_equal(slot_table_number(&slots, "c/b"), b);
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, 2);
-    slot_table_uninit(&slots);
+    assert_int_equal(number("c/a"), a);
+    assert_int_equal(number("c/b"), b);
+    assert_changes(2, 0);
 }
 
 static void
@@ -121,13 +139,11 @@ a_job_that_is_found_later_has_its_number(void **state OVS_UNUSED)
     const struct shim_slot have[] = { make_row("c/other", 1, 3),
                                       make_row("c/a", 2, 3) };
 
-    slot_table_init(&slots);
     slot_table_adopt(&slots, have, ARRAY_SIZE(have));
     want("c/a", 7, false);
-    assert_int_equal(slot_table_number(&slots, "c/a"), 2);
+    assert_int_equal(number("c/a"), 2);
     want("c/new", 7, false);
-    assert_int_equal(slot_table_number(&slots, "c/new"), 3);
-    slot_table_uninit(&slots);
+    assert_int_equal(number("c/new"), 3);
 }
 
 static void
@@ -135,16 +151,12 @@ row_stays_until_somebody_decides(void **state OVS_UNUSED)
 {
     struct shim_slot have = make_row("c/a", 3, 1);
 
-    slot_table_init(&slots);
     want("c/a", 7, false);
     slot_table_adopt(&slots, &have, 1);
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, 0);
+    assert_changes(0, 0);
     want("c/a", 7, true);
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, 1);
+    assert_changes(1, 0);
     assert_int_equal(changes.set[0].level, 7);
-    slot_table_uninit(&slots);
 }
 
 static void
@@ -152,37 +164,39 @@ numbers_are_reused_late_and_run_out(void **state OVS_UNUSED)
 {
     uint16_t first;
 
-    slot_table_init(&slots);
     want("c/a", 1, true);
-    first = slot_table_number(&slots, "c/a");
+    first = number("c/a");
     slot_table_unwant(&slots, "c/a");
     want("c/b", 1, true);
-    assert_int_not_equal(slot_table_number(&slots, "c/b"), first);
+    assert_int_not_equal(number("c/b"), first);
     for (int i = 0; i < REGISTRY_MAX_JOBS - 1; i++) {
         char *name = xasprintf("d/%d", i);
 
         want(name, 1, true);
-        assert_in_range(slot_table_number(&slots, name), 1, REGISTRY_MAX_JOBS);
+        assert_in_range(number(name), 1, REGISTRY_MAX_JOBS);
         free(name);
     }
     want("c/late", 1, true);
-    assert_int_equal(slot_table_number(&slots, "c/late"), 0);
-    slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, REGISTRY_MAX_JOBS);
+    assert_int_equal(number("c/late"), 0);
+    assert_changes(REGISTRY_MAX_JOBS, 0);
 
     slot_table_unwant(&slots, "c/b");
     slot_table_changes(&slots, &changes);
-    assert_int_not_equal(slot_table_number(&slots, "c/late"), 0);
-    slot_table_uninit(&slots);
+    assert_int_not_equal(number("c/late"), 0);
 }
 
 static void
-add_up(uint16_t slot, uint64_t tx, uint64_t rx, void *sums_)
+add_up(uint16_t slot, uint64_t tx, uint64_t rx, void *aux OVS_UNUSED)
 {
-    uint64_t *sums = sums_;
-
     sums[slot] += tx;
     sums[0] += rx;
+}
+
+/* Takes a report of the shim with one slot. */
+static void
+take(const struct shim_stats *stats, const struct shim_slot_stats *slot)
+{
+    traffic_add_stats(&traffic, stats, slot, 1, add_up, NULL);
 }
 
 static void
@@ -190,26 +204,25 @@ counters_never_fall(void **state OVS_UNUSED)
 {
     struct shim_stats stats = { .boot_id = 1, .tx_bytes = 1000,
                                 .tx_ip_bytes = 900 };
-    struct shim_slot_stats slot = { .slot = 3, .tx_bytes = 500,
+    struct shim_slot_stats slot = { .slot = 3,
+                                    .tx_bytes = 500,
                                     .rx_bytes = 50 };
-    uint64_t sums[8] = { 0 };
 
     /* The first look is the mark. */
-    memset(&traffic, 0, sizeof traffic);
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(traffic.total.tx_bytes, 0);
     assert_int_equal(sums[3], 0);
 
     /* So is that at a slot that comes later, which others had before. */
     slot.slot = 4;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(sums[4], 0);
     slot.slot = 3;
 
     stats.tx_bytes = 1500;
     stats.tx_ip_bytes = 1300;
     slot.tx_bytes = 700;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(traffic.total.tx_bytes, 500);
     assert_int_equal(traffic.total.ip_bytes, 400);
     assert_int_equal(sums[3], 200);
@@ -220,17 +233,17 @@ counters_never_fall(void **state OVS_UNUSED)
     stats.tx_ip_bytes = 0;
     slot.tx_bytes = 800;
     slot.rx_bytes = 5;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(traffic.total.tx_bytes, 2500);
     assert_int_equal(sums[3], 1000);
     assert_int_equal(sums[0], 5);
 
     /* The same shim cleared the slot; and a number that cannot be. */
     slot.tx_bytes = 10;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(sums[3], 1010);
     slot.slot = 5000;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(traffic.total.tx_bytes, 2500);
 }
 
@@ -238,19 +251,18 @@ static void
 counts_by_the_level_in_force(void **state OVS_UNUSED)
 {
     struct shim_stats stats = { .boot_id = 1 };
-    struct shim_slot_stats slot = { .slot = 3, .level = 2, .tx_bytes = 500,
-                                    .tx_dropped = 5 };
-    uint64_t sums[8] = { 0 };
+    struct shim_slot_stats slot = {
+        .slot = 3, .level = 2, .tx_bytes = 500, .tx_dropped = 5
+    };
 
-    memset(&traffic, 0, sizeof traffic);
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(traffic.total.level_bytes[2], 0);
     slot.tx_bytes = 600;
     slot.tx_dropped = 6;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     slot.level = 1;
     slot.tx_bytes = 650;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(traffic.total.level_bytes[2], 100);
     assert_int_equal(traffic.total.level_dropped[2], 1);
     assert_int_equal(traffic.total.level_bytes[1], 50);
@@ -259,42 +271,48 @@ counts_by_the_level_in_force(void **state OVS_UNUSED)
     /* A level that there is not. */
     slot.level = UINT16_MAX;
     slot.tx_bytes = 660;
-    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
+    take(&stats, &slot);
     assert_int_equal(traffic.total.level_bytes[SHIM_LEVEL_DEFAULT], 10);
 }
 
 static void
 order_holds_as_long_as_somebody_says_so(void **state OVS_UNUSED)
 {
+    static const struct {
+        bool row; /* Else a notification. */
+        int64_t generation, ms;
+        long long now;
+        bool good;
+        long long until;
+    } steps[] = {
+        /* A notification without a row holds nothing. */
+        { false, 3, 10000, 1000, true, 0 },
+        { true, 3, 10000, 2000, true, 12000 },
+        { false, 3, 10000, 5000, true, 15000 },
+
+        /* A new controller is there, but its order is not: the old order holds
+         * no more, and nothing of the old controller counts. */
+        { false, 4, 10000, 6000, true, 0 },
+        { false, 3, 10000, 6500, false, 0 },
+        { true, 3, 10000, 6500, false, 0 },
+        { true, 4, 10000, 7000, true, 17000 },
+
+        /* What a peer asks for is bounded. */
+        { false, 4, INT64_MAX, 8000, true, 8000 + LEASE_MAX_MS },
+        { false, 4, -5, 8000, true, 8000 + LEASE_MIN_MS },
+        { true, -1, 1000, 8000, false, 8000 + LEASE_MIN_MS },
+    };
     struct lease lease;
 
     lease_init(&lease);
     assert_int_equal(lease_until(&lease), 0);
-
-    /* A notification without a row holds nothing. */
-    assert_true(lease_notify(&lease, 3, 10000, 1000));
-    assert_int_equal(lease_until(&lease), 0);
-    assert_true(lease_row(&lease, 3, 10000, 2000));
-    assert_int_equal(lease_until(&lease), 12000);
-    assert_true(lease_notify(&lease, 3, 10000, 5000));
-    assert_int_equal(lease_until(&lease), 15000);
-
-    /* A new controller is there, but its order is not: the old order holds no
-     * more, and nothing of the old controller counts. */
-    assert_true(lease_notify(&lease, 4, 10000, 6000));
-    assert_int_equal(lease_until(&lease), 0);
-    assert_false(lease_notify(&lease, 3, 10000, 6500));
-    assert_false(lease_row(&lease, 3, 10000, 6500));
-    assert_int_equal(lease_until(&lease), 0);
-    assert_true(lease_row(&lease, 4, 10000, 7000));
-    assert_int_equal(lease_until(&lease), 17000);
-
-    /* What a peer asks for is bounded. */
-    assert_true(lease_notify(&lease, 4, INT64_MAX, 8000));
-    assert_int_equal(lease_until(&lease), 8000 + LEASE_MAX_MS);
-    assert_true(lease_notify(&lease, 4, -5, 8000));
-    assert_int_equal(lease_until(&lease), 8000 + LEASE_MIN_MS);
-    assert_false(lease_row(&lease, -1, 1000, 8000));
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        assert_int_equal(
+            (steps[i].row ? lease_row : lease_notify)(
+                &lease, steps[i].generation, steps[i].ms, steps[i].now),
+            steps[i].good);
+        assert_int_equal(lease_until(&lease), steps[i].until);
+    }
 }
 
 static void
@@ -331,6 +349,9 @@ only_three_members_are_required(void **state OVS_UNUSED)
 }
 
 /* What anybody on the host can send, and what is said about it. */
+#define NO_NAME "not a name, " CGROUP_NAME_RULE
+#define NO_INTEGER "not an integer, 0 to 2^53 is allowed"
+#define NESTED "/: an object in an object, only plain members are allowed"
 #define AB "\"cojob\":\"a\",\"job\":\"b\","
 static const struct {
     const char *text;
@@ -341,31 +362,21 @@ static const struct {
     { "null", "/: not an object" },
     { "12", "/: not an object" },
     { "{", "/: not valid JSON" },
-    { "[[[[[[[[[[[[", "/: an object in an object, only plain members are "
-      "allowed" },
-    { "{" AB "\"iteration\":{}}", "/: an object in an object, only plain "
-      "members are allowed" },
-    { "{}", "/cojob: not a name, " CGROUP_NAME_RULE },
-    { "{\"cojob\":\"a/b\"}", "/cojob: not a name, " CGROUP_NAME_RULE },
-    { "{\"cojob\":7}", "/cojob: not a name, " CGROUP_NAME_RULE },
-    { "{\"cojob\":\"a\",\"job\":\"..\"}",
-      "/job: not a name, " CGROUP_NAME_RULE },
+    { "[[[[[[[[[[[[", NESTED },
+    { "{" AB "\"iteration\":{}}", NESTED },
+    { "{}", "/cojob: " NO_NAME },
+    { "{\"cojob\":\"a/b\"}", "/cojob: " NO_NAME },
+    { "{\"cojob\":7}", "/cojob: " NO_NAME },
+    { "{\"cojob\":\"a\",\"job\":\"..\"}", "/job: " NO_NAME },
     { "{\"cojob\":\"a\",\"job\":\"x123456789012345678901234567890123\"}",
-      "/job: not a name, " CGROUP_NAME_RULE },
-    { "{" AB "\"stage\":1}",
-      "/iteration: not an integer, 0 to 2^53 is allowed" },
-    { "{" AB "\"iteration\":-1}",
-      "/iteration: not an integer, 0 to 2^53 is allowed" },
-    { "{" AB "\"iteration\":1.5}",
-      "/iteration: not an integer, 0 to 2^53 is allowed" },
-    { "{" AB "\"iteration\":1e400}",
-      "/iteration: not an integer, 0 to 2^53 is allowed" },
-    { "{" AB "\"iteration\":\"1\"}",
-      "/iteration: not an integer, 0 to 2^53 is allowed" },
-    { "{" AB "\"iteration\":1,\"stage\":null}",
-      "/stage: not an integer, 0 to 2^53 is allowed" },
-    { "{" AB "\"iteration\":1,\"metric\":7}",
-      "/metric: not a name, " CGROUP_NAME_RULE },
+      "/job: " NO_NAME },
+    { "{" AB "\"stage\":1}", "/iteration: " NO_INTEGER },
+    { "{" AB "\"iteration\":-1}", "/iteration: " NO_INTEGER },
+    { "{" AB "\"iteration\":1.5}", "/iteration: " NO_INTEGER },
+    { "{" AB "\"iteration\":1e400}", "/iteration: " NO_INTEGER },
+    { "{" AB "\"iteration\":\"1\"}", "/iteration: " NO_INTEGER },
+    { "{" AB "\"iteration\":1,\"stage\":null}", "/stage: " NO_INTEGER },
+    { "{" AB "\"iteration\":1,\"metric\":7}", "/metric: " NO_NAME },
     { "{" AB "\"iteration\":1,\"value\":\"x\"}",
       "/value: neither number nor null" },
 };
@@ -394,15 +405,13 @@ hostile_datagrams_are_named(void **state OVS_UNUSED)
     assert_is(message, "/: more than 4096 bytes");
 }
 
-RUN_TESTS("agent-actuate", NULL, NULL,
-          cmocka_unit_test(only_differences_are_sent),
-          cmocka_unit_test(restart_of_the_agent_keeps_numbers),
-          cmocka_unit_test(restart_of_the_shim_keeps_numbers),
-          cmocka_unit_test(a_job_that_is_found_later_has_its_number),
-          cmocka_unit_test(row_stays_until_somebody_decides),
-          cmocka_unit_test(numbers_are_reused_late_and_run_out),
-          cmocka_unit_test(counters_never_fall),
-          cmocka_unit_test(counts_by_the_level_in_force),
+RUN_TESTS("agent-actuate", NULL, NULL, TEST(only_differences_are_sent),
+          TEST(restart_of_the_agent_keeps_numbers),
+          TEST(restart_of_the_shim_keeps_numbers),
+          TEST(a_job_that_is_found_later_has_its_number),
+          TEST(row_stays_until_somebody_decides),
+          TEST(numbers_are_reused_late_and_run_out), TEST(counters_never_fall),
+          TEST(counts_by_the_level_in_force),
           cmocka_unit_test(order_holds_as_long_as_somebody_says_so),
           cmocka_unit_test(progress_is_read),
           cmocka_unit_test(only_three_members_are_required),

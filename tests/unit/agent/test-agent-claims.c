@@ -31,63 +31,8 @@ ignore_job(struct job *job OVS_UNUSED, void *n)
     ++*(int *) n;
 }
 
-static struct job *
-job_of_cgroup(const struct registry *r, uint64_t id)
-{
-    struct claim_what what = { CLAIMS_CGROUP, id };
-    const struct claim *claim = registry_best_claim(r, &what, NULL);
-
-    return claim ? claim->job : NULL;
-}
-
-/* A look at a tree that has nothing. */
-static int
-look(struct registry *r)
-{
-    int n_gone = 0;
-
-    r->class.end = ignore_job;
-    r->aux = &n_gone;
-    registry_begin(r);
-    registry_end(r);
-    return n_gone;
-}
-
-static void
-assert_owner(const struct registry *r, const struct claim_what *whats,
-             size_t n, const char *name)
-{
-    const struct claim *claim = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        claim = registry_best_claim(r, &whats[i], claim);
-    }
-    if (!name) {
-        assert_null(claim);
-    } else {
-        assert_non_null(claim);
-        assert_string_equal(claim->job->name, name);
-    }
-}
-
 /* Users. */
 enum { ANN = 1000, BOB = 1001 };
-
-static struct job *
-claim_by(struct registry *r, uint64_t uid, const char *name, uint64_t pid)
-{
-    const struct claim_what what = { CLAIMS_PROCESS, pid };
-
-    return registry_claim(r, CLAIM_ENVIRONMENT, name, &what, &uid, 0);
-}
-
-static void
-assert_job_of(const struct registry *r, uint64_t pid, const char *name)
-{
-    const struct claim_what what = { CLAIMS_PROCESS, pid };
-
-    assert_owner(r, &what, 1, name);
-}
 
 static struct registry r;
 
@@ -105,32 +50,114 @@ tear_down(void **state OVS_UNUSED)
     return 0;
 }
 
+/* A look at a tree that has nothing. */
+static int
+look(void)
+{
+    int n_gone = 0;
+
+    r.class.end = ignore_job;
+    r.aux = &n_gone;
+    registry_begin(&r);
+    registry_end(&r);
+    return n_gone;
+}
+
+static void
+assert_owner(const struct claim_what *whats, size_t n, const char *name)
+{
+    const struct claim *claim = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        claim = registry_best_claim(&r, &whats[i], claim);
+    }
+    assert_string_equal(claim ? claim->job->name : "", name ? name : "");
+}
+
+static struct job *
+claim(enum claim_source source, const char *name,
+      const struct claim_what *what)
+{
+    return registry_claim(&r, source, name, what, NULL, 0);
+}
+
+static bool
+unclaim(enum claim_source source, const char *name,
+        const struct claim_what *what)
+{
+    return registry_unclaim(&r, source, name, what);
+}
+
+/* The same of a launcher that names the user. */
+static struct job *
+launch(uint64_t uid, const char *name, const struct claim_what *what)
+{
+    return registry_claim(&r, CLAIM_LAUNCHER, name, what, &uid, 0);
+}
+
+static struct job *
+claim_by(uint64_t uid, const char *name, uint64_t pid)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    return registry_claim(&r, CLAIM_ENVIRONMENT, name, &what, &uid, 0);
+}
+
+static void
+assert_job_of(uint64_t pid, const char *name)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    assert_owner(&what, 1, name);
+}
+
+static bool
+may_join(const struct job *job, uint64_t uid)
+{
+    return registry_may_join(&r, job->name, uid, false);
+}
+
+/* Returns whether processes have lost their job since the last call. */
+static bool
+has_lost(void)
+{
+    bool lost = r.has_lost;
+
+    r.has_lost = false;
+    return lost;
+}
+
+static void
+set_gpus(const struct claim_what *what, unsigned int n)
+{
+    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, what), n);
+}
+
 static void
 more_believed_source_decides(void **state OVS_UNUSED)
 {
     const struct claim_what whats[] = { a_process, a_cgroup, a_netns };
 
-    assert_owner(&r, whats, 3, NULL);
-    registry_claim(&r, CLAIM_PORT, "c/port", &a_process, NULL, 0);
-    assert_owner(&r, whats, 3, "c/port");
-    registry_claim(&r, CLAIM_ENVIRONMENT, "c/env", &a_process, NULL, 0);
-    assert_owner(&r, whats, 3, "c/env");
+    assert_owner(whats, 3, NULL);
+    claim(CLAIM_PORT, "c/port", &a_process);
+    assert_owner(whats, 3, "c/port");
+    claim(CLAIM_ENVIRONMENT, "c/env", &a_process);
+    assert_owner(whats, 3, "c/env");
     registry_begin(&r);
     registry_see(&r, "c/tree", 100, 0, 0);
-    assert_owner(&r, whats, 3, "c/tree");
-    registry_claim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns, NULL, 0);
-    assert_owner(&r, whats, 3, "c/launcher");
-    registry_claim(&r, CLAIM_REGISTRATION, "c/told", &a_process, NULL, 0);
-    assert_owner(&r, whats, 3, "c/told");
+    assert_owner(whats, 3, "c/tree");
+    claim(CLAIM_LAUNCHER, "c/launcher", &a_netns);
+    assert_owner(whats, 3, "c/launcher");
+    claim(CLAIM_REGISTRATION, "c/told", &a_process);
+    assert_owner(whats, 3, "c/told");
 
     /* Each of them is still there behind it. */
-    assert_true(registry_unclaim(&r, CLAIM_REGISTRATION, "c/told",
-                                 &a_process));
-    assert_owner(&r, whats, 3, "c/launcher");
-    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns));
-    assert_owner(&r, whats, 3, "c/tree");
-    assert_int_equal(look(&r), 3);
-    assert_owner(&r, whats, 3, "c/env");
+    assert_true(unclaim(CLAIM_REGISTRATION, "c/told", &a_process));
+    assert_owner(whats, 3, "c/launcher");
+    assert_true(unclaim(CLAIM_LAUNCHER, "c/launcher", &a_netns));
+    assert_owner(whats, 3, "c/tree");
+    assert_int_equal(look(), 3);
+    assert_owner(whats, 3, "c/env");
 }
 
 /* Two pods of a job, of which one ends; the other gets more. */
@@ -139,19 +166,16 @@ claims_add_up_their_gpus(void **state OVS_UNUSED)
 {
     struct job *job;
 
-    job = registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_netns, NULL, 0);
-    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup),
-                      4);
-    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_netns),
-                      2);
+    job = claim(CLAIM_LAUNCHER, "c/j", &a_cgroup);
+    claim(CLAIM_LAUNCHER, "c/j", &a_netns);
+    set_gpus(&a_cgroup, 4);
+    set_gpus(&a_netns, 2);
     assert_int_equal(job->gpus, 6);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
+    claim(CLAIM_LAUNCHER, "c/j", &a_cgroup);
     assert_int_equal(job->gpus, 6);
-    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup),
-                      8);
+    set_gpus(&a_cgroup, 8);
     assert_int_equal(job->gpus, 10);
-    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/j", &a_netns));
+    assert_true(unclaim(CLAIM_LAUNCHER, "c/j", &a_netns));
     assert_int_equal(job->gpus, 8);
 }
 
@@ -161,28 +185,28 @@ first_of_equals_decides(void **state OVS_UNUSED)
     const struct claim_what whats[] = { a_process, a_cgroup };
     const struct claim_what other_way[] = { a_cgroup, a_process };
 
-    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
-    assert_owner(&r, whats, 2, "c/b");
-    assert_owner(&r, other_way, 2, "c/a");
+    claim(CLAIM_LAUNCHER, "c/a", &a_cgroup);
+    claim(CLAIM_LAUNCHER, "c/b", &a_process);
+    assert_owner(whats, 2, "c/b");
+    assert_owner(other_way, 2, "c/a");
 
     /* An id means another thing for each kind. */
-    assert_owner(&r, &a_netns, 1, NULL);
+    assert_owner(&a_netns, 1, NULL);
 }
 
 static void
 source_changes_its_mind(void **state OVS_UNUSED)
 {
-    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_process, NULL, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
-    assert_owner(&r, &a_process, 1, "c/b");
-    assert_false(registry_unclaim(&r, CLAIM_LAUNCHER, "c/a", &a_process));
-    assert_false(registry_unclaim(&r, CLAIM_PORT, "c/b", &a_process));
-    assert_int_equal(look(&r), 1);
+    claim(CLAIM_LAUNCHER, "c/a", &a_process);
+    claim(CLAIM_LAUNCHER, "c/b", &a_process);
+    assert_owner(&a_process, 1, "c/b");
+    assert_false(unclaim(CLAIM_LAUNCHER, "c/a", &a_process));
+    assert_false(unclaim(CLAIM_PORT, "c/b", &a_process));
+    assert_int_equal(look(), 1);
     assert_null(registry_find(&r, "c/a"));
-    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/b", &a_process));
-    assert_owner(&r, &a_process, 1, NULL);
-    assert_int_equal(look(&r), 1);
+    assert_true(unclaim(CLAIM_LAUNCHER, "c/b", &a_process));
+    assert_owner(&a_process, 1, NULL);
+    assert_int_equal(look(), 1);
     assert_int_equal(hmap_count(&r.jobs), 0);
 }
 
@@ -191,14 +215,14 @@ job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
 {
     struct job *job;
 
-    job = registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
+    job = claim(CLAIM_LAUNCHER, "c/a", &a_cgroup);
     assert_int_equal(job->n_claims, 1);
-    assert_int_equal(look(&r), 0);
-    assert_ptr_equal(job_of_cgroup(&r, 100), job);
+    assert_int_equal(look(), 0);
+    assert_ptr_equal(registry_best_claim(&r, &a_cgroup, NULL)->job, job);
 
     registry_remove(&r, job);
     assert_int_equal(hmap_count(&r.claims), 0);
-    assert_null(job_of_cgroup(&r, 100));
+    assert_null(registry_best_claim(&r, &a_cgroup, NULL));
 }
 
 static void
@@ -221,55 +245,51 @@ nobody_joins_the_job_of_another(void **state OVS_UNUSED)
 {
     struct job *job;
 
-    job = claim_by(&r, ANN, "asha/t0", 10);
-    assert_true(registry_may_join(&r, job->name, ANN, false));
-    assert_false(registry_may_join(&r, job->name, BOB, false));
+    job = claim_by(ANN, "asha/t0", 10);
+    assert_true(may_join(job, ANN));
+    assert_false(may_join(job, BOB));
     /* Root of a container. */
-    assert_false(registry_may_join(&r, job->name, 0, false));
+    assert_false(may_join(job, 0));
     assert_true(registry_may_join(&r, job->name, 0, true));
 
     /* A cgroup that root has made, before its user is known. */
     job = registry_see(&r, "asha/t1", 100, 0, 0);
-    assert_false(registry_may_join(&r, job->name, ANN, false));
+    assert_false(may_join(job, ANN));
     registry_set_uid(&r, job, CLAIM_CGROUP, ANN);
-    assert_true(registry_may_join(&r, job->name, ANN, false));
-    assert_false(registry_may_join(&r, job->name, BOB, false));
+    assert_true(may_join(job, ANN));
+    assert_false(may_join(job, BOB));
 }
 
 static void
 registration_ends_squatting(void **state OVS_UNUSED)
 {
-    const uint64_t ann = ANN;
     const struct claim_what netns = { CLAIMS_NETNS, 7 };
     struct job *job;
 
     /* By a cgroup of its user. */
-    job = claim_by(&r, BOB, "asha/t0", 10);
+    job = claim_by(BOB, "asha/t0", 10);
     assert_false(registry_is_registered(job));
     assert_ptr_equal(registry_see(&r, "asha/t0", 100, ANN, 0), job);
     assert_true(registry_is_registered(job));
     assert_int_equal(job->uid, ANN);
-    assert_true(r.has_lost);
-    r.has_lost = false;
-    assert_job_of(&r, 10, NULL);
+    assert_true(has_lost());
+    assert_job_of(10, NULL);
 
     /* By a cgroup of root's, whose user is not known yet. */
-    job = claim_by(&r, BOB, "asha/t1", 11);
+    job = claim_by(BOB, "asha/t1", 11);
     registry_see(&r, "asha/t1", 101, 0, 0);
     assert_false(job->has_uid);
-    assert_true(r.has_lost);
-    r.has_lost = false;
-    assert_job_of(&r, 11, NULL);
+    assert_true(has_lost());
+    assert_job_of(11, NULL);
 
     /* By a launcher, with and without the user. */
-    job = claim_by(&r, BOB, "asha/t2", 12);
-    registry_claim(&r, CLAIM_LAUNCHER, "asha/t2", &netns, &ann, 0);
+    job = claim_by(BOB, "asha/t2", 12);
+    launch(ANN, "asha/t2", &netns);
     assert_int_equal(job->uid, ANN);
-    job = claim_by(&r, BOB, "asha/t3", 13);
-    registry_claim(&r, CLAIM_LAUNCHER, "asha/t3", &a_cgroup, NULL, 0);
+    job = claim_by(BOB, "asha/t3", 13);
+    claim(CLAIM_LAUNCHER, "asha/t3", &a_cgroup);
     assert_false(job->has_uid);
-    assert_true(r.has_lost);
-    r.has_lost = false;
+    assert_true(has_lost());
     assert_int_equal(r.n_refused, 4);
 
     /* The user of a launcher counts more than that of a cgroup. */
@@ -290,12 +310,12 @@ owner_ends_squatting(void **state OVS_UNUSED)
 {
     struct job *job;
 
-    job = claim_by(&r, BOB, "asha/t0", 10);
+    job = claim_by(BOB, "asha/t0", 10);
     registry_set_owner(&r, job, ANN);
     assert_int_equal(job->uid, ANN);
-    assert_job_of(&r, 10, NULL);
-    assert_false(registry_may_join(&r, job->name, BOB, false));
-    assert_true(registry_may_join(&r, job->name, ANN, false));
+    assert_job_of(10, NULL);
+    assert_false(may_join(job, BOB));
+    assert_true(may_join(job, ANN));
 
     /* Nobody else takes a name that has an owner. */
     assert_true(registry_may_join(&r, "asha/t1", BOB, false));
@@ -315,23 +335,18 @@ owner_ends_squatting(void **state OVS_UNUSED)
 static void
 registered_job_is_of_its_first_user_or_its_owner(void **state OVS_UNUSED)
 {
-    const uint64_t ann = ANN, bob = BOB, root = 0;
-    struct job *job =
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0);
+    const uint64_t root = 0;
+    struct job *job = launch(BOB, "asha/t0", &a_cgroup);
 
-    assert_null(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0));
+    assert_null(launch(ANN, "asha/t0", &a_netns));
     assert_int_equal(r.n_refused, 1);
     assert_int_equal(job->uid, BOB);
-    assert_non_null(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_process, &bob, 0));
+    assert_non_null(launch(BOB, "asha/t0", &a_process));
     r.class.owner = ann_owns;
-    assert_ptr_equal(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0), job);
+    assert_ptr_equal(launch(ANN, "asha/t0", &a_netns), job);
     assert_int_equal(job->uid, ANN);
     assert_int_equal(job->n_claims, 1);
-    assert_null(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0));
+    assert_null(launch(BOB, "asha/t0", &a_cgroup));
     assert_non_null(registry_claim(&r, CLAIM_REGISTRATION, "asha/t0",
                                    &a_cgroup, &root, 0));
 }
@@ -344,14 +359,14 @@ user_cannot_fill_the_registry(void **state OVS_UNUSED)
     for (int i = 0; i < 1030; i++) {
         char *name = xasprintf("slurm-u%d/%d", BOB, i);
 
-        n += claim_by(&r, BOB, name, i + 2) != NULL;
+        n += claim_by(BOB, name, i + 2) != NULL;
         free(name);
     }
     assert_int_equal(n, REGISTRY_MAX_UID_JOBS);
     assert_int_equal(r.n_refused, 1030 - REGISTRY_MAX_UID_JOBS);
 
     /* The other users, and the user's own registered jobs. */
-    assert_non_null(claim_by(&r, ANN, "asha/t0", 2000));
+    assert_non_null(claim_by(ANN, "asha/t0", 2000));
     assert_non_null(registry_see(&r, "bob/t0", 100, BOB, 0));
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_UID_JOBS + 1);
 }
@@ -364,17 +379,17 @@ user_cannot_take_all_claims(void **state OVS_UNUSED)
     int pid = 2;
 
     while (!shares_full(table)) {
-        assert_non_null(claim_by(&r, BOB, "bob/t0", pid++));
+        assert_non_null(claim_by(BOB, "bob/t0", pid++));
     }
-    assert_null(claim_by(&r, BOB, "bob/t0", pid++));
+    assert_null(claim_by(BOB, "bob/t0", pid++));
     assert_int_equal(users_find(&r.users, BOB, 0)->claims.n_refused, 1);
     for (uint32_t i = 0; i < table->size / 2; i++) {
-        assert_non_null(claim_by(&r, ANN, "asha/t0", pid++));
+        assert_non_null(claim_by(ANN, "asha/t0", pid++));
     }
-    assert_null(claim_by(&r, ANN, "asha/t0", pid));
+    assert_null(claim_by(ANN, "asha/t0", pid));
     registry_remove(&r, registry_find(&r, "bob/t0"));
     assert_int_equal(users_find(&r.users, BOB, 0)->claims.n, 0);
-    assert_non_null(claim_by(&r, ANN, "asha/t0", pid));
+    assert_non_null(claim_by(ANN, "asha/t0", pid));
 
     /* An alarm names whom was refused, for a minute. */
     for (int minute = 0; minute < 3; minute++) {
@@ -400,13 +415,13 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
         for (int i = 0; i < REGISTRY_MAX_UID_JOBS; i++) {
             char *name = xasprintf("u%d/%d", (int) uid, i);
 
-            claim_by(&r, uid, name, ++n + 1);
+            claim_by(uid, name, ++n + 1);
             free(name);
         }
     }
-    assert_non_null(claim_by(&r, ANN, "asha/t0", 5000));
+    assert_non_null(claim_by(ANN, "asha/t0", 5000));
     assert_int_equal(n_gone, 2); /* The last user took one too. */
-    assert_null(claim_by(&r, 1, "u1/more", 5001));
+    assert_null(claim_by(1, "u1/more", 5001));
     for (int i = 0; i < 3; i++) {
         char *name = xasprintf("asha/r%d", i);
 
@@ -430,9 +445,9 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
         pause();
         _exit(0);
     }
-    job = claim_by(&r, getuid(), "asha/t0", pid);
-    sibling = claim_by(&r, getuid(), "asha/t1", 2);
-    other = claim_by(&r, getuid(), "bert/t0", 2);
+    job = claim_by(getuid(), "asha/t0", pid);
+    sibling = claim_by(getuid(), "asha/t1", 2);
+    other = claim_by(getuid(), "bert/t0", 2);
     assert_true(progress_may_report(&r, NULL, &sender, job));
     assert_true(progress_may_report(&r, NULL, &sender, sibling));
     assert_false(progress_may_report(&r, NULL, &sender, other));
@@ -605,12 +620,7 @@ environment_names_the_job(void **state OVS_UNUSED)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char *job = environ_job(cases[i].environ, cases[i].size, 7);
 
-        if (cases[i].job) {
-            assert_non_null(job);
-            assert_string_equal(job, cases[i].job);
-        } else {
-            assert_null(job);
-        }
+        assert_string_equal(job ? job : "", cases[i].job ? cases[i].job : "");
         free(job);
     }
 
@@ -689,11 +699,7 @@ path_in_the_tree_names_the_job(void **state OVS_UNUSED)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char *job = cgroup_job_at("/cg/sc", cases[i].path);
 
-        if (cases[i].job) {
-            assert_string_equal(job, cases[i].job);
-        } else {
-            assert_null(job);
-        }
+        assert_string_equal(job ? job : "", cases[i].job ? cases[i].job : "");
         free(job);
     }
 }

@@ -97,49 +97,50 @@ an_uplink_chooses_the_kernel(void **state OVS_UNUSED)
     agent_options_uninit(&config);
 }
 
-/* Returns the exit status of an agent that cannot start. */
-static int
-status_of(const char *option, const char *other)
-{
-    struct agent_config config;
-    int status;
-    pid_t pid = fork();
-
-    if (!pid) {
-        assert_non_null(freopen("/dev/null", "w", stderr));
-        parse(option, other, &config);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WEXITSTATUS(status);
-}
-
 static void
 an_actuator_must_fit_its_options(void **state OVS_UNUSED)
 {
-    assert_int_equal(status_of("--actuator=kernel", "--uplink=eth0"), 2);
-    assert_int_equal(status_of("--actuator=bpf", NULL), 2);
-    assert_int_equal(status_of("--actuator=shim", "--uplink=eth0"), 0);
-    assert_int_equal(status_of("--uplink=an-interface-of-17", NULL), 2);
-    assert_int_equal(status_of("--uplink=eth0", "--mark=22"), 2);
-    assert_int_equal(status_of("--uplink=eth0", "--mark=21"), 0);
-    assert_int_equal(status_of("--uplink=eth0", "--mark=none"), 0);
-    assert_int_equal(status_of("--uplink=eth0", "--kernel-cgroup=/x"), 2);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            a_command_line_keeps_its_bypass_when_another_is_parsed),
-        cmocka_unit_test(the_last_bypass_of_a_command_line_counts),
-        cmocka_unit_test(addresses_of_controllers_imply_remotes),
-        cmocka_unit_test(an_explicit_remote_replaces_that_of_the_controllers),
-        cmocka_unit_test(an_uplink_chooses_the_kernel),
-        cmocka_unit_test(an_actuator_must_fit_its_options),
+    static const struct {
+        const char *option, *other;
+        int status;
+    } cases[] = {
+        { "--actuator=kernel", "--uplink=eth0", 2 },
+        { "--actuator=bpf", NULL, 2 },
+        { "--actuator=shim", "--uplink=eth0", 0 },
+        { "--uplink=an-interface-of-17", NULL, 2 },
+        { "--uplink=eth0", "--mark=22", 2 },
+        { "--uplink=eth0", "--mark=21", 0 },
+        { "--uplink=eth0", "--mark=none", 0 },
+        { "--uplink=eth0", "--kernel-cgroup=/x", 2 },
     };
 
-    set_program_name("test-agent-options");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct agent_config config;
+        int status;
+        pid_t pid = fork();
+
+        if (!pid) {
+            assert_non_null(freopen("/dev/null", "w", stderr));
+            parse(cases[i].option, cases[i].other, &config);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(WEXITSTATUS(status), cases[i].status);
+    }
 }
+
+static int
+set_up(void **state OVS_UNUSED)
+{
+    set_program_name("test-agent-options");
+    return 0;
+}
+
+RUN_TESTS(
+    "agent-options", set_up, NULL,
+    cmocka_unit_test(a_command_line_keeps_its_bypass_when_another_is_parsed),
+    cmocka_unit_test(the_last_bypass_of_a_command_line_counts),
+    cmocka_unit_test(addresses_of_controllers_imply_remotes),
+    cmocka_unit_test(an_explicit_remote_replaces_that_of_the_controllers),
+    cmocka_unit_test(an_uplink_chooses_the_kernel),
+    cmocka_unit_test(an_actuator_must_fit_its_options))

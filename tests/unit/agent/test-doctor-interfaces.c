@@ -75,6 +75,24 @@ load(enum bpf_prog_type type, const char *name, int verdict)
                          NULL);
 }
 
+/* Attaches a filter to "v0".  Skips the test if that is not possible. */
+static void
+attach_filter(const char *name, enum bpf_tc_attach_point point,
+              uint32_t priority)
+{
+    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
+                .attach_point = point);
+    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = priority);
+    int fd = load(BPF_PROG_TYPE_SCHED_CLS, name, -1);
+
+    if (fd < 0 || bpf_tc_hook_create(&hook)) {
+        skip();
+    }
+    opts.prog_fd = fd;
+    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
+    close(fd);
+}
+
 static void
 is_content_with_a_veth(void **state)
 {
@@ -124,17 +142,7 @@ names_xdp_of_the_driver(void **state)
 static void
 names_cilium(void **state)
 {
-    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
-                .attach_point = BPF_TC_EGRESS);
-    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 2);
-    int fd = load(BPF_PROG_TYPE_SCHED_CLS, "cil_to_netdev", -1);
-
-    if (fd < 0 || bpf_tc_hook_create(&hook)) {
-        skip();
-    }
-    opts.prog_fd = fd;
-    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
-    close(fd);
+    attach_filter("cil_to_netdev", BPF_TC_EGRESS, 2);
     expect(state, DOCTOR_NOTE, "v0: Cilium (cil_to_netdev");
 }
 
@@ -173,17 +181,7 @@ names_wireguard(void **state)
 static void
 names_a_filter_in_our_place(void **state)
 {
-    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
-                .attach_point = BPF_TC_INGRESS);
-    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 1);
-    int fd = load(BPF_PROG_TYPE_SCHED_CLS, "other", -1);
-
-    if (fd < 0 || bpf_tc_hook_create(&hook)) {
-        skip();
-    }
-    opts.prog_fd = fd;
-    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
-    close(fd);
+    attach_filter("other", BPF_TC_INGRESS, 1);
     if (doctor_kernel_is_from(&doctor, 6, 6)) {
         expect(state, DOCTOR_OK, "nothing");
     } else {
