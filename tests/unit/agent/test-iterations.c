@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/progress/iterations.h"
+#include "agent/progress/waiting.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
@@ -290,6 +291,106 @@ counts_pytorch_that_is_starved(void **state OVS_UNUSED)
     assert_counted(60, 0.02);
 }
 
+/* What counts as waiting, in bins of 10 ms on a link of 80 Mbit/s, which
+ * carries 100,000 bytes in each. */
+
+#define RATE_BPS 80000000
+#define FULL 100000
+
+/* Adds 'n' bins with these bytes in a row. */
+static void
+add_bins(struct waiting *w, size_t n, uint32_t tx, uint32_t rx)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct shim_bin b = { tx, rx };
+
+        waiting_add_bins(w, bin++, &b, 1, RATE_BPS);
+    }
+}
+
+static void
+assert_waited(const struct waiting *w, double busy, double waited)
+{
+    assert_float_equal(w->busy, busy, 1e-9);
+    assert_float_equal(w->waited, waited, 1e-9);
+}
+
+/* A burst of 1 MB lasts 0.1 s, from the middle of a bin to that of another. */
+static void
+a_burst_at_the_rate_of_the_link_does_not_wait(void **state OVS_UNUSED)
+{
+    struct waiting w = { .busy = 0 };
+
+    for (int i = 0; i < 4; i++) {
+        add_bins(&w, 1, FULL / 2, 0);
+        add_bins(&w, 9, FULL, 0);
+        add_bins(&w, 1, FULL / 2, 0);
+        add_bins(&w, 20, 0, 0);
+    }
+    assert_waited(&w, 0.4, 0);
+}
+
+/* With half of the link, it lasts 0.2 s, of which it waits 0.1 s. */
+static void
+a_burst_waits_beyond_its_bytes_at_the_rate(void **state OVS_UNUSED)
+{
+    struct waiting w = { .busy = 0 };
+
+    add_bins(&w, 21, 10 * FULL / 21, 0);
+    add_bins(&w, 20, 0, 0);
+    assert_waited(&w, 0.2, 0.2 - 21 * (10 * FULL / 21) * 8. / RATE_BPS);
+    assert_float_equal(w.waited, 0.1, 1e-5);
+}
+
+/* Pauses of two bins are within a burst, those of three end it. */
+static void
+a_pause_ends_a_burst(void **state OVS_UNUSED)
+{
+    struct waiting w = { .busy = 0 };
+
+    add_bins(&w, 2, FULL, 0);
+    add_bins(&w, 2, 0, 0);
+    add_bins(&w, 1, FULL, 0);
+    add_bins(&w, 2, 0, 0);
+    assert_waited(&w, 0, 0); /* It may go on. */
+    add_bins(&w, 2, 0, 0);
+    assert_waited(&w, 0.04, 0.01);
+    add_bins(&w, 2, FULL, 0);
+    add_bins(&w, 3, 0, 0);
+    add_bins(&w, 2, FULL, 0);
+    add_bins(&w, 9, 0, 0);
+    assert_waited(&w, 0.06, 0.01);
+}
+
+/* A ring sends as much as it receives at the same time; a worker pushes, then
+ * pulls with acknowledgements. */
+static void
+the_direction_with_more_bytes_counts(void **state OVS_UNUSED)
+{
+    struct waiting ring = { .busy = 0 }, worker = { .busy = 0 };
+
+    add_bins(&ring, 11, FULL, FULL);
+    add_bins(&ring, 9, 0, 0);
+    assert_waited(&ring, 0.1, 0);
+    add_bins(&worker, 5, FULL, FULL / 50);
+    add_bins(&worker, 6, FULL / 50, FULL);
+    add_bins(&worker, 9, 0, 0);
+    assert_waited(&worker, 0.1, 0);
+}
+
+static void
+heartbeats_and_unknown_rates_are_no_waiting(void **state OVS_UNUSED)
+{
+    struct shim_bin busy[2] = { { FULL, 0 }, { FULL, 0 } };
+    struct waiting w = { .busy = 0 };
+
+    add_bins(&w, 1000, FULL / 65, FULL / 100);
+    assert_waited(&w, 0, 0);
+    waiting_add_bins(&w, bin, busy, 2, 0);
+    add_bins(&w, 9, 0, 0);
+    assert_waited(&w, 0, 0);
+}
+
 RUN_TESTS("iterations", NULL, NULL, TEST(knows_nothing_at_first),
           TEST(counts_despite_jitter), TEST(buckets_are_not_iterations),
           TEST(overlap_hides_no_iterations), TEST(iterations_may_differ),
@@ -298,4 +399,9 @@ RUN_TESTS("iterations", NULL, NULL, TEST(knows_nothing_at_first),
           TEST(goes_on_when_the_job_changes),
           TEST(bins_that_come_twice_or_never_do_no_harm),
           TEST(counts_pytorch_among_others),
-          TEST(counts_pytorch_that_is_starved))
+          TEST(counts_pytorch_that_is_starved),
+          TEST(a_burst_at_the_rate_of_the_link_does_not_wait),
+          TEST(a_burst_waits_beyond_its_bytes_at_the_rate),
+          TEST(a_pause_ends_a_burst),
+          TEST(the_direction_with_more_bytes_counts),
+          TEST(heartbeats_and_unknown_rates_are_no_waiting))
