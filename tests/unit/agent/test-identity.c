@@ -1176,6 +1176,67 @@ the_kernel_asks_about_a_process_once(void **state)
     assert_int_equal(taken.by_rule, 1);
 }
 
+static void
+take_copy(const struct identity_question *question, void *copy)
+{
+    if (question->rule == IDENTITY_MAY_COPY) {
+        *(struct identity_copy *) copy = *CONTAINER_OF(
+            question, const struct identity_copy, question);
+    }
+}
+
+/* Only of a socket of another namespace that has been bound before. */
+static void
+the_kernel_asks_about_what_may_be_a_copy(void **state)
+{
+    static const struct {
+        const char *source, *to;
+        bool away;
+    } cases[] = {
+        { "10.9.1.1", FAR, false },
+        { NULL, FAR, true },
+        { "10.9.1.2", FAR, true },
+        { "fd09::7", FAR6, true },
+    };
+    struct fixture *f = get(state);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        bool six = strchr(cases[i].to, ':');
+        struct sockaddr_storage to = address_of(cases[i].to, PORT);
+        struct identity_copy copy = { .uid = UINT32_MAX };
+        int fd = open_in(cases[i].away ? f->pod : 0, six ? AF_INET6 : AF_INET,
+                         SOCK_STREAM, 0);
+        char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
+        int on = 1;
+        pid_t pid = fork(); /* The kernel asks about a process once. */
+
+        if (!pid) {
+            setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
+            if (cases[i].source) {
+                bind_to(fd, cases[i].source, 4711);
+            }
+            ignore(connect(fd, (struct sockaddr *) &to, sizeof to));
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+        identity_take_questions(f->id, take_copy, &copy);
+        if (!cases[i].away || !cases[i].source) {
+            assert_int_equal(copy.uid, UINT32_MAX);
+            continue;
+        }
+        inet_ntop(AF_INET6, copy.local, local, sizeof local);
+        inet_ntop(AF_INET6, copy.remote, remote, sizeof remote);
+        assert_string_equal(six ? local : local + strlen("::ffff:"),
+                            cases[i].source);
+        assert_string_equal(six ? remote : remote + strlen("::ffff:"),
+                            cases[i].to);
+        assert_int_equal(copy.uid, getuid());
+        assert_int_equal(copy.question.tgid, pid);
+        assert_int_equal(ntohs(copy.ports[0]), 4711);
+        assert_int_equal(ntohs(copy.ports[1]), PORT);
+    }
+}
+
 /* A socket from before the programs has its cgroup at once, and its process
  * when the agent says so. */
 static void
@@ -1322,6 +1383,7 @@ RUN_TESTS("identity", set_up_group, tear_down_group,
           TEST(bytes_are_those_on_the_wire),
           TEST(bytes_are_counted_by_address_while_wanted),
           TEST(the_kernel_asks_about_a_process_once),
+          TEST(the_kernel_asks_about_what_may_be_a_copy),
           TEST(older_sockets_are_adopted), TEST(the_next_agent_goes_on),
           TEST(one_agent_has_an_uplink), TEST(two_capabilities_are_enough),
           TEST(an_uplink_that_is_made_again_has_its_program_at_once),
