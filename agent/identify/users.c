@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/identify/process.h"
-#include "agent/launch/pod-path.h"
+#include "agent/launch/launch.h"
 #include "hash.h"
 #include "util.h"
 #include "wire/json-put.h"

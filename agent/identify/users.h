@@ -7,7 +7,7 @@
  *
  * Any user makes processes, and each takes an entry somewhere.  base/shares.h
  * has the rule by which no user fills a table for others.  A user is a uid
- * here; processes of a pod (pod-path.h) take any uid, so there it is the
+ * here; processes of a pod (launch.h) take any uid, so there it is the
  * pod.
  *
  *    user = users_find(users, uid, pid);

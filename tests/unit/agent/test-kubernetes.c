@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "agent/launch/cni-request.h"
+#include "agent/launch/launch.h"
 #include "agent/launch/pod-identity.h"
-#include "agent/launch/pod-path.h"
 #include "tests/unit/unit-test.h"
 #include "wire/cgroup-path.h"
 
