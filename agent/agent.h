@@ -24,7 +24,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/host-facts.h"
 #include "agent/links.h"
 #include "agent/pairs.h"
 #include "agent/peers.h"
