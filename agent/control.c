@@ -10,7 +10,6 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/tc.h"
-#include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "agent/actuate/actuator.h"
-#include "agent/actuate/traffic.h"
 #include "agent/agent.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"

@@ -145,7 +145,7 @@ actuator_init(struct actuator *a, const struct actuator_class *class,
     slot_table_init(&a->slots);
 }
 
-/* Reports the traffic of a slot of actuator 'a_'; see traffic.h. */
+/* Reports the traffic of a slot of actuator 'a_'; see shim-tables.h. */
 static inline void
 actuator_report_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
                         void *a_)

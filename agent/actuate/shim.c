@@ -12,7 +12,6 @@
 
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/shim-tables.h"
-#include "agent/actuate/traffic.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "timeval.h"

@@ -12,7 +12,6 @@
 
 #include "agent/actuate/bpf/uplink-queues.h"
 #include "agent/actuate/shim-tables.h"
-#include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
 #include "base/clock.h"
 #include "openvswitch/poll-loop.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/actuate/shim-tables.h"
-#include "agent/actuate/traffic.h"
 #include "agent/identify/registry.h"
 #include "agent/wanted.h"
 #include "tests/unit/unit-test.h"
