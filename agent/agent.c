@@ -18,7 +18,6 @@
 #include "agent/progress/iterations.h"
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
-#include "agent/progress/waiting.h"
 #include "agent/telemetry.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"

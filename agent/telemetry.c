@@ -13,7 +13,6 @@
 #include "agent/identify/tracker.h"
 #include "agent/pairs.h"
 #include "agent/progress/iterations.h"
-#include "agent/progress/waiting.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"

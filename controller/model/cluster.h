@@ -336,7 +336,7 @@ struct stage {
 struct stage_bytes {
     struct host *host;
     uint64_t bytes[N_DIRS];
-    double busy, waited; /* Seconds, of agent/progress/waiting.h; 0 if
+    double busy, waited; /* Seconds, of agent/progress/iterations.h; 0 if
                           * not measured. */
     int gpus;    /* Of a job on the host, the most that its launcher has
                   * told; 0 if unknown. */

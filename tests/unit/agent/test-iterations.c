@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "agent/progress/iterations.h"
-#include "agent/progress/waiting.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
