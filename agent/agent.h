@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 #include "agent/links.h"
-#include "agent/pairs.h"
 #include "agent/peers.h"
 #include "agent/report.h"
 #include "agent/wanted.h"

@@ -11,7 +11,7 @@
 #include "agent/agent.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
-#include "agent/pairs.h"
+#include "agent/links.h"
 #include "agent/progress/iterations.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"

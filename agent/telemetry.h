@@ -31,7 +31,7 @@ struct telemetry_lease {
     int64_t generation;         /* Generation whose order is valid. */
     int64_t lease_ms;           /* Validity of the order, in ms from now. */
     int64_t report_ms;          /* For report_set_window(), 0 if not sent. */
-    bool pairs;                 /* See pairs.h. */
+    bool pairs;                 /* See links.h. */
 };
 
 /* Returns false if a newer controller is known; then the stream connects to

@@ -92,7 +92,7 @@ struct job {
     double tx_bps;
     uint64_t sampled_tx_bytes;
 
-    /* Bytes sent to each remote address.  Written by pairs.c. */
+    /* Bytes sent to each remote address.  Written by links.c. */
     struct pairs_remote *remotes;
     size_t n_remotes;
 

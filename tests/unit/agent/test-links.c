@@ -15,7 +15,6 @@
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
-#include "agent/pairs.h"
 #include "agent/wanted.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
