@@ -3,7 +3,7 @@
 #ifndef PROCESS_H
 #define PROCESS_H 1
 
-/* Data of a process from /proc.
+/* Data of a process from /proc, and its job by its environment.
  *
  * Processes may exit at any time and their ids are reused.  Each function
  * reads once and reports a missing process; a process is the same as before if
@@ -24,7 +24,28 @@
  *        job_process_close(&p);
  *    }
  *
- * No state.  Thread-safe. */
+ * Launchers and frameworks set variables by which their processes find each
+ * other, with the same values on each host.  They identify a job under the
+ * same name everywhere, without registration.  A table has a row for each
+ * launcher and framework; the first row with all its variables present
+ * decides:
+ *
+ *    asha/t0                 STAGECOACH_COJOB=asha STAGECOACH_JOB=t0
+ *    slurm-4711-u1000/7          SLURM_ARRAY_JOB_ID=4711
+ *                                SLURM_ARRAY_TASK_ID=7
+ *    torch-u1000/10.0.0.1-29500  MASTER_ADDR=10.0.0.1 MASTER_PORT=29500
+ *
+ * A framework does not name the search, so the cojobs that rows make up end
+ * with the user's id: the jobs of two users are never of one cojob.
+ * STAGECOACH_COJOB alone assigns the job of any row to that cojob.
+ *
+ *    text = process_environ(pid, &size);
+ *    name = environ_job(text, size, uid);
+ *
+ * Characters that are not allowed in names become '-'; a name that is too long
+ * is cut and gets a hash of the whole name.
+ *
+ * The caller frees names.  No state.  Thread-safe. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +115,10 @@ void job_process_close(struct job_process *);
 
 /* For tests: reads user and groups from the content of /proc/PID/status. */
 bool job_process_parse_status(const char *status, struct job_process *);
+
+/* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
+const char *environ_get(const char *environ, size_t size, const char *name);
+
+char *environ_job(const char *environ, size_t size, uid_t);
 
 #endif /* agent/identify/process.h */

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/users.h"

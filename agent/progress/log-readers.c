@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "agent/identify/cgroup.h"
-#include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/tail-process.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/identify/environ.h"
+#include "agent/identify/process.h"
 #include "tests/fuzz/must.h"
 #include "wire/cgroup-path.h"
 

@@ -13,7 +13,6 @@
 
 #include "agent/identify/cgroup.h"
 #include "agent/identify/claim.h"
-#include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/socket.h"

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/tail/log-decoder.h"
 #include "crc32c.h"
