@@ -15,7 +15,7 @@
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/claim.h"
+#include "agent/identify/registry.h"
 #include "base/json-check.h"
 #include "base/options.h"
 #include "base/run-directory.h"

@@ -28,14 +28,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/identify/claim.h"
+#include "agent/identify/registry.h"
 
 struct identity;
-struct job;
 struct json;
-struct port_rule;
-struct registry;
-struct registry_class;
 struct tracker;
 
 /* A job is removed after this time without a process, in ms. */

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/identify/claim.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "fatal-signal.h"

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "agent/identify/cgroup.h"
-#include "agent/identify/claim.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/socket.h"

@@ -34,7 +34,7 @@
 
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"
-#include "agent/identify/claim.h"
+#include "agent/identify/registry.h"
 #include "csum.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"

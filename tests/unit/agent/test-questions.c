@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/identify/claim.h"
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
