@@ -96,11 +96,7 @@ struct log_format_class {
     bool (*feed)(struct log_decoder *, const char *data, size_t size);
 };
 
-extern const struct log_format_class log_json_lines;
-extern const struct log_format_class log_csv;
-extern const struct log_format_class log_regex;
 extern const struct log_format_class log_tfevents;
-extern const struct log_format_class log_mlflow;
 
 /* Parses a number that is followed by the end, white space, a comma or a
  * quotation mark. */
