@@ -212,7 +212,7 @@ struct registry_class {
     bool (*owner)(const char *name, uint64_t *, void *aux);
 
     /* Returns the slot of the job called 'name', 0 if it has none.  Called by
-     * kernel-claims.c, and not NULL there. */
+     * tracker.c, and not NULL there. */
     uint16_t (*slot)(const char *name, void *aux);
 };
 

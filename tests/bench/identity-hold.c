@@ -38,8 +38,8 @@
 #include "agent/actuate/actuator.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"
-#include "agent/identify/kernel-claims.h"
 #include "agent/identify/registry.h"
+#include "agent/identify/tracker.h"
 #include "timeval.h"
 #include "util.h"
 
