@@ -262,9 +262,9 @@ pairs_add(struct job *job, const uint8_t address[16], uint64_t bytes)
     if (i == PAIRS_MAX_REMOTES) {
         return;
     } else if (i == job->n_remotes) {
-        job->remotes = xrealloc(job->remotes, ++job->n_remotes
-                                              * sizeof *job->remotes);
-        job->remotes[i] = (struct pairs_remote) { .bytes = 0 };
+        job->remotes =
+            xrealloc(job->remotes, ++job->n_remotes * sizeof *job->remotes);
+        job->remotes[i] = (struct pairs_remote){ .bytes = 0 };
         memcpy(job->remotes[i].address, address, 16);
     }
     job->remotes[i].bytes += bytes;

@@ -81,8 +81,8 @@ struct pairs_remote {
 };
 
 struct pairs {
-    bool wanted;                /* By the last lease. */
-    long long at;               /* time_msec() of the last sample. */
+    bool wanted;  /* By the last lease. */
+    long long at; /* time_msec() of the last sample. */
 };
 
 /* Returns true if it was time for a sample.  The identity has the bytes of

@@ -154,7 +154,7 @@ report_wait(const struct report *r)
 void
 host_facts_init(struct host_facts *f)
 {
-    *f = (struct host_facts) { .next = LLONG_MIN };
+    *f = (struct host_facts){ .next = LLONG_MIN };
     smap_init(&f->map);
 }
 
@@ -203,7 +203,7 @@ add_certificate(struct smap *map)
 
         if (!error) {
             smap_replace(map, "certificate", cert.name);
-            smap_add_format(map, "certificate_expires", "%"PRId64,
+            smap_add_format(map, "certificate_expires", "%" PRId64,
                             cert.expires * 1000);
         }
         free(error);
@@ -251,7 +251,7 @@ host_facts_run(struct host_facts *f, const struct agent_config *c,
         smap_add(&f->map, "kernel", uts.release);
     }
     if (c->n_tc) {
-        smap_add_format(&f->map, "tc", "%"PRIuSIZE, c->n_tc);
+        smap_add_format(&f->map, "tc", "%" PRIuSIZE, c->n_tc);
     }
     add_shim(&f->map, about);
     add_certificate(&f->map);

@@ -78,8 +78,8 @@ void report_wait(const struct report *);
 
 struct host_facts {
     struct smap map;
-    char *about;                /* As of the last collection, or NULL. */
-    long long next;             /* time_msec() of the next collection. */
+    char *about;    /* As of the last collection, or NULL. */
+    long long next; /* time_msec() of the next collection. */
 };
 
 void host_facts_init(struct host_facts *);

@@ -237,8 +237,8 @@ add_slot(struct traffic *tr, const struct shim_slot_stats *slot,
     uint64_t tx = increase(&last->tx_bytes, slot->tx_bytes);
     uint64_t rx = increase(&last->rx_bytes, slot->rx_bytes);
     uint64_t dropped = increase(&last->dropped, slot->tx_dropped);
-    unsigned int level = (slot->level < SHIM_N_LEVELS
-                          ? slot->level : SHIM_LEVEL_DEFAULT);
+    unsigned int level =
+        (slot->level < SHIM_N_LEVELS ? slot->level : SHIM_LEVEL_DEFAULT);
 
     last->seen = true;
     if (!starting) {
@@ -269,8 +269,8 @@ traffic_add_stats(struct traffic *tr, const struct shim_stats *stats,
     total.tx_bytes += increase(&tr->last.tx_bytes, stats->tx_bytes);
     total.rx_bytes += increase(&tr->last.rx_bytes, stats->rx_bytes);
     total.ip_bytes += increase(&tr->last.ip_bytes, stats->tx_ip_bytes);
-    total.default_bytes += increase(&tr->last.default_bytes,
-                                    stats->tx_default_bytes);
+    total.default_bytes +=
+        increase(&tr->last.default_bytes, stats->tx_default_bytes);
     if (!first) {
         tr->total = total;
     }

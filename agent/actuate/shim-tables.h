@@ -68,26 +68,26 @@ uint64_t *slot_table_next_bin(struct slot_table *, uint16_t slot);
 /* Counters since the agent started, over all shims.  They never decrease. */
 struct traffic_totals {
     uint64_t tx_bytes, rx_bytes;
-    uint64_t ip_bytes;          /* Sent IP traffic, which can carry a DSCP. */
-    uint64_t default_bytes;     /* Part of 'ip_bytes' in the default class. */
-    uint64_t level_bytes[SHIM_N_LEVELS];        /* Sent by jobs. */
-    uint64_t level_dropped[SHIM_N_LEVELS];      /* Packets of jobs. */
+    uint64_t ip_bytes;      /* Sent IP traffic, which can carry a DSCP. */
+    uint64_t default_bytes; /* Part of 'ip_bytes' in the default class. */
+    uint64_t level_bytes[SHIM_N_LEVELS];   /* Sent by jobs. */
+    uint64_t level_dropped[SHIM_N_LEVELS]; /* Packets of jobs. */
 };
 
 struct traffic_slot {
-    bool seen;                  /* The values below are of this shim. */
+    bool seen; /* The values below are of this shim. */
     uint64_t tx_bytes, rx_bytes, dropped;
 };
 
 /* All 0 at the start. */
 struct traffic {
-    uint64_t boot_id;           /* Identifies the shim that 'last' is from; 0
-                                 * before the first statistics. */
-    bool old;                   /* That shim may have started before this
-                                 * agent. */
-    struct traffic_totals total;        /* Reported to the controller. */
-    struct traffic_totals last; /* Last values of the shim's counters. */
-    struct traffic_slot slots[SHIM_MAX_SLOTS];  /* Last values by slot. */
+    uint64_t boot_id;            /* Identifies the shim that 'last' is from; 0
+                                  * before the first statistics. */
+    bool old;                    /* That shim may have started before this
+                                  * agent. */
+    struct traffic_totals total; /* Reported to the controller. */
+    struct traffic_totals last;  /* Last values of the shim's counters. */
+    struct traffic_slot slots[SHIM_MAX_SLOTS]; /* Last values by slot. */
 };
 
 typedef void traffic_func(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,

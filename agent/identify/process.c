@@ -298,7 +298,7 @@ job_process_close(struct job_process *p)
 /* Environments. */
 
 struct block {
-    const char *text;           /* Strings that each end in a null byte. */
+    const char *text; /* Strings that each end in a null byte. */
     size_t size;
 };
 
@@ -326,7 +326,7 @@ environ_get(const char *environ, size_t size, const char *name)
         const char *end = memchr(p, '\0', environ + size - p);
 
         if (!end) {
-            break;              /* The environment was truncated. */
+            break; /* The environment was truncated. */
         }
         next = end + 1;
         if (!strncmp(p, name, n) && p[n] == '=') {
@@ -361,8 +361,9 @@ extract_pod_job(const char *value, const struct block *b)
     size_t n = strlen(value), m = index ? strlen(index) : 0;
 
     return (m && n > m + 1 && value[n - m - 1] == '-'
-            && !strcmp(value + n - m, index)
-            ? xmemdup0(value, n - m - 1) : NULL);
+                    && !strcmp(value + n - m, index)
+                ? xmemdup0(value, n - m - 1)
+                : NULL);
 }
 
 /* First task in the description of a TensorFlow cluster. */
@@ -375,8 +376,8 @@ extract_tf_config(const char *value, const struct block *b OVS_UNUSED)
     char *job = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(types) && !job; i++) {
-        const cJSON *task = cJSON_GetObjectItemCaseSensitive(cluster,
-                                                             types[i]);
+        const cJSON *task =
+            cJSON_GetObjectItemCaseSensitive(cluster, types[i]);
         const cJSON *first = cJSON_GetArrayItem(task, 0);
 
         if (cJSON_IsArray(task) && cJSON_IsString(first)
@@ -425,8 +426,8 @@ job_of_row(const struct row *row, const struct block *b)
 static char *
 cojob_of_row(const struct row *row, const struct block *b, uid_t uid)
 {
-    const char *value = row->cojob_variable ? get(b, row->cojob_variable)
-                        : NULL;
+    const char *value =
+        row->cojob_variable ? get(b, row->cojob_variable) : NULL;
     const char *told = get(b, "STAGECOACH_COJOB");
 
     if (row->cojob_variable && !value) {
@@ -437,7 +438,7 @@ cojob_of_row(const struct row *row, const struct block *b, uid_t uid)
     }
     return value ? xasprintf("%s-%s-u%lu", row->cojob, value,
                              (unsigned long) uid)
-           : xasprintf("%s-u%lu", row->cojob, (unsigned long) uid);
+                 : xasprintf("%s-u%lu", row->cojob, (unsigned long) uid);
 }
 
 /* Returns the job, "COJOB/JOB", of a process of user 'uid' with the 'size'

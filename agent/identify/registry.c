@@ -547,7 +547,8 @@ parse_process(const char *text, struct claim_what *what)
 
     if (!str_to_int(text, 10, &pid) || pid < 2) {
         return xasprintf("pid: \"%.40s\" is not the id of a process, 2 and "
-                         "more are allowed", text);
+                         "more are allowed",
+                         text);
     }
     if (!process_read(pid, &process)) {
         return xasprintf("pid: there is no process %d", pid);
@@ -597,11 +598,13 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
     if (what->kind == CLAIMS_CGROUP
         && strcmp(kind, claim_kind_names[CLAIMS_CGROUP])) {
         return xasprintf("\"%.40s\" cannot be claimed, cgroup, netns and pid "
-                         "are allowed", kind);
+                         "are allowed",
+                         kind);
     }
     if (text[0] != '/' || strstr(text, "/../")) {
         return xasprintf("%s: \"%.200s\" is not a path, absolute ones without "
-                         "\"..\" are allowed", kind, text);
+                         "\"..\" are allowed",
+                         kind, text);
     }
     if (what->kind == CLAIMS_NETNS) {
         return parse_path(kind, xstrdup(text), false, what, pathp);
@@ -609,8 +612,10 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
     if (!cgroup_mount) {
         return xasprintf("cgroup: no cgroup v2 file system is mounted");
     }
-    return parse_path(kind, !strncmp(text, cgroup_mount, strlen(cgroup_mount))
-                      ? xstrdup(text) : xasprintf("%s%s", cgroup_mount, text),
+    return parse_path(kind,
+                      !strncmp(text, cgroup_mount, strlen(cgroup_mount))
+                          ? xstrdup(text)
+                          : xasprintf("%s%s", cgroup_mount, text),
                       true, what, pathp);
 }
 
@@ -627,11 +632,13 @@ port_rule_parse(const char *text, struct port_rule *rule)
     }
     if (!n || first < 1 || last < first || last > 65535) {
         return xasprintf("\"%.80s\" has no ports, such as 29500-29510=asha/t0 "
-                         "is allowed", text);
+                         "is allowed",
+                         text);
     }
     if (!cgroup_job_is_valid(text + n)) {
-        return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each of "
-                         CGROUP_NAME_RULE, text + n);
+        return xasprintf(
+            "\"%.80s\" is not a job, COJOB/JOB, each of " CGROUP_NAME_RULE,
+            text + n);
     }
     rule->first = first;
     rule->last = last;

@@ -87,8 +87,8 @@ enum claim_kind { CLAIMS_CGROUP, CLAIMS_NETNS, CLAIMS_PROCESS };
 
 struct claim_what {
     enum claim_kind kind;
-    uint64_t id;                /* Inode of the directory of the cgroup or
-                                 * of the namespace, or process id; never 0. */
+    uint64_t id; /* Inode of the directory of the cgroup or
+                  * of the namespace, or process id; never 0. */
 };
 
 static inline uint32_t
@@ -104,22 +104,22 @@ claim_what_equals(const struct claim_what *a, const struct claim_what *b)
 }
 
 struct claim {
-    struct hmap_node node;      /* In struct registry's 'claims', by 'what'. */
+    struct hmap_node node; /* In struct registry's 'claims', by 'what'. */
     struct claim_what what;
     enum claim_source source;
     struct job *job;
-    char *path;                 /* Path of the cgroup or namespace, by which
-                                 * its end is detected; NULL if unknown, and
-                                 * for processes. */
-    uint64_t born;              /* Start time of the process, clock ticks
-                                 * since boot; 0 if unknown. */
-    uid_t real;                 /* Real user of the process. */
-    unsigned int gpus;          /* That its launcher has given it, 0 if
-                                 * unknown.  See registry_set_gpus(). */
-    bool has_uid;               /* 'uid' is valid. */
-    uint64_t uid;               /* User of the process, or the one that the
-                                 * launcher has named. */
-    struct user *user;          /* Of the process; NULL for other things. */
+    char *path;        /* Path of the cgroup or namespace, by which
+                        * its end is detected; NULL if unknown, and
+                        * for processes. */
+    uint64_t born;     /* Start time of the process, clock ticks
+                        * since boot; 0 if unknown. */
+    uid_t real;        /* Real user of the process. */
+    unsigned int gpus; /* That its launcher has given it, 0 if
+                        * unknown.  See registry_set_gpus(). */
+    bool has_uid;      /* 'uid' is valid. */
+    uint64_t uid;      /* User of the process, or the one that the
+                        * launcher has named. */
+    struct user *user; /* Of the process; NULL for other things. */
 };
 
 /* Returns true if somebody with a right to the host makes claims of this
@@ -141,7 +141,7 @@ char *claim_what_parse(const char *kind, const char *text,
  * precedence. */
 struct port_rule {
     uint16_t first, last;
-    char job[64];               /* "COJOB/JOB". */
+    char job[64]; /* "COJOB/JOB". */
 };
 
 char *port_rule_parse(const char *text, struct port_rule *);

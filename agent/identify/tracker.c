@@ -316,9 +316,9 @@ struct tracker {
     struct kernel_claims *claims;
     struct questions *questions;
 
-    long long now;              /* time_msec() of the current run. */
-    long long next_scan;        /* Of the cgroups. */
-    long long next_all;         /* Earliest look at all processes. */
+    long long now;       /* time_msec() of the current run. */
+    long long next_scan; /* Of the cgroups. */
+    long long next_all;  /* Earliest look at all processes. */
 
     uint64_t n_scans;     /* Scans of the cgroup tree. */
     uint64_t n_questions; /* Of the kernel. */

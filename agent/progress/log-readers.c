@@ -74,17 +74,17 @@ static const int lookup_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 struct tail_process {
     struct ovs_list node; /* In a list of the owner, or unused. */
     pid_t pid;
-    uid_t uid;                  /* User of the job. */
-    int pidfd;                  /* Of the tail. */
-    int control;                /* TAIL_CONTROL's other end, -1 after it was
-                                 * closed. */
-    long long started;          /* time_msec(). */
-    long long last_rx;          /* time_msec() of the last report. */
-    bool stopping;              /* SIGKILL was sent. */
-    bool late;                  /* It was sent because of TAIL_LATE_MS. */
-    struct tail_report report;  /* The last one, 'words' printable and
-                                 * terminated. */
-    char end[64];               /* How it ended. */
+    uid_t uid;                 /* User of the job. */
+    int pidfd;                 /* Of the tail. */
+    int control;               /* TAIL_CONTROL's other end, -1 after it was
+                                * closed. */
+    long long started;         /* time_msec(). */
+    long long last_rx;         /* time_msec() of the last report. */
+    bool stopping;             /* SIGKILL was sent. */
+    bool late;                 /* It was sent because of TAIL_LATE_MS. */
+    struct tail_report report; /* The last one, 'words' printable and
+                                * terminated. */
+    char end[64];              /* How it ended. */
 };
 
 /* Descriptors of a tail are first moved above those that it gets. */
@@ -193,8 +193,8 @@ tail_process_destroy(struct tail_process *t)
     }
 }
 
-/* Starts a tail with the rights of 'start'.  'process' becomes TAIL_PROCESS; the
- * caller still owns it.  Returns 0 or a positive errno value. */
+/* Starts a tail with the rights of 'start'.  'process' becomes TAIL_PROCESS;
+ * the caller still owns it.  Returns 0 or a positive errno value. */
 static int
 tail_process_start(int program, const struct tail_start *start, int process,
                    long long now, struct tail_process **tp)

@@ -313,8 +313,8 @@ csv_line(struct log_decoder *d, char *line)
 }
 
 static const struct log_format_class log_csv = { .size = sizeof(struct csv),
-                                          .init = csv_init,
-                                          .line = csv_line };
+                                                 .init = csv_init,
+                                                 .line = csv_line };
 
 /* Regular expressions. */
 
@@ -398,10 +398,11 @@ regex_line(struct log_decoder *d, char *line)
     return true;
 }
 
-static const struct log_format_class log_regex = {
-    .size = sizeof(struct regex), .init = regex_init, .uninit = regex_uninit,
-    .line = regex_line
-};
+static const struct log_format_class log_regex = { .size =
+                                                       sizeof(struct regex),
+                                                   .init = regex_init,
+                                                   .uninit = regex_uninit,
+                                                   .line = regex_line };
 
 /* MLflow's file store: "TIMESTAMP VALUE STEP". */
 
@@ -429,10 +430,8 @@ static const struct log_format_class log_mlflow = {
 };
 
 static const struct log_format_class *const classes[] = {
-    [LOG_JSON_LINES] = &log_json_lines,
-    [LOG_CSV] = &log_csv,
-    [LOG_REGEX] = &log_regex,
-    [LOG_TFEVENTS] = &log_tfevents,
+    [LOG_JSON_LINES] = &log_json_lines, [LOG_CSV] = &log_csv,
+    [LOG_REGEX] = &log_regex,           [LOG_TFEVENTS] = &log_tfevents,
     [LOG_MLFLOW] = &log_mlflow,
 };
 

@@ -1180,8 +1180,8 @@ static void
 take_copy(const struct identity_question *question, void *copy)
 {
     if (question->rule == IDENTITY_MAY_COPY) {
-        *(struct identity_copy *) copy = *CONTAINER_OF(
-            question, const struct identity_copy, question);
+        *(struct identity_copy *) copy =
+            *CONTAINER_OF(question, const struct identity_copy, question);
     }
 }
 
