@@ -65,19 +65,6 @@ tc_filter_of(const struct tc_plan *plan, int i, struct tc_filter *f)
     return dscp <= 63;
 }
 
-/* Returns the number of filters of 'plan'. */
-static unsigned int
-count_filters(const struct tc_plan *plan)
-{
-    struct tc_filter f;
-    unsigned int n = 0;
-
-    for (int i = 0; i < TC_N_FILTERS; i++) {
-        n += tc_filter_of(plan, i, &f);
-    }
-    return n;
-}
-
 /* Returns the time that 'bytes' take at 'bps', in ticks of HTB. */
 static uint32_t
 ticks(uint64_t bytes, uint64_t bps)
@@ -292,8 +279,12 @@ classes_are_right(const struct tc_state *state)
 static bool
 filters_are_right(const struct tc_state *state)
 {
-    unsigned int n = state->plan->ordered ? count_filters(state->plan) : 0;
+    unsigned int n = 0;
+    struct tc_filter f;
 
+    for (int i = 0; i < TC_N_FILTERS && state->plan->ordered; i++) {
+        n += tc_filter_of(state->plan, i, &f);
+    }
     return state->n_filters == n && (!n || state->filters_right == n);
 }
 
@@ -303,13 +294,22 @@ is_right(const struct tc_state *state)
     return state->ours && classes_are_right(state) && filters_are_right(state);
 }
 
-/* Returns the header of requests about the root qdisc. */
-static struct tcmsg
-root_header(int ifindex)
+/* Begins a request about what 'parent' has, with the kind unless that is
+ * NULL. */
+static struct nlmsghdr *
+begin(struct route_socket *rs, uint16_t type, uint16_t flags, int ifindex,
+      uint32_t parent, uint32_t handle, const char *kind)
 {
-    return (struct tcmsg){ .tcm_ifindex = ifindex,
-                           .tcm_parent = TC_H_ROOT,
-                           .tcm_handle = TC_ROOT };
+    const struct tcmsg tc = { .tcm_ifindex = ifindex,
+                              .tcm_parent = parent,
+                              .tcm_handle = handle };
+    struct nlmsghdr *nlh =
+        route_socket_begin_tc(rs, type, NLM_F_ACK | flags, &tc);
+
+    if (kind) {
+        mnl_attr_put_strz(nlh, TCA_KIND, kind);
+    }
+    return nlh;
 }
 
 static int
@@ -319,13 +319,10 @@ write_root(struct route_socket *rs, int ifindex)
                                       .rate2quantum = 1000,
                                       .defcls = TC_H_MIN(
                                           TC_LEVEL_CLASS(TC_DEFAULT_LEVEL)) };
-    const struct tcmsg tc = root_header(ifindex);
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
-    struct nlattr *options;
+    struct nlmsghdr *nlh = begin(rs, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
+                                 ifindex, TC_H_ROOT, TC_ROOT, "htb");
+    struct nlattr *options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
 
-    mnl_attr_put_strz(nlh, TCA_KIND, "htb");
-    options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
     mnl_attr_put(nlh, TCA_HTB_INIT, sizeof glob, &glob);
     mnl_attr_nest_end(nlh, options);
     return route_socket_transact(rs, nlh, NULL, NULL);
@@ -336,17 +333,10 @@ static int
 write_class(struct route_socket *rs, int ifindex, const struct tc_class *c)
 {
     const struct tc_htb_opt opt = tc_class_options(c);
-    const struct tcmsg tc = {
-        .tcm_ifindex = ifindex,
-        .tcm_parent = c->parent,
-        .tcm_handle = c->id,
-    };
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWTCLASS, NLM_F_ACK | NLM_F_CREATE, &tc);
-    struct nlattr *options;
+    struct nlmsghdr *nlh = begin(rs, RTM_NEWTCLASS, NLM_F_CREATE, ifindex,
+                                 c->parent, c->id, "htb");
+    struct nlattr *options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
 
-    mnl_attr_put_strz(nlh, TCA_KIND, "htb");
-    options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
     mnl_attr_put_u64(nlh, TCA_HTB_RATE64, c->rate_bps / 8);
     mnl_attr_put_u64(nlh, TCA_HTB_CEIL64, c->ceil_bps / 8);
     mnl_attr_put(nlh, TCA_HTB_PARMS, sizeof opt, &opt);
@@ -358,13 +348,10 @@ static int
 write_queue(struct route_socket *rs, int ifindex, int level)
 {
     const struct tc_fifo_qopt opt = { .limit = QUEUE_BYTES };
-    const struct tcmsg tc = { .tcm_ifindex = ifindex,
-                              .tcm_parent = TC_LEVEL_CLASS(level),
-                              .tcm_handle = TC_LEVEL_QUEUE(level) };
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &tc);
+    struct nlmsghdr *nlh =
+        begin(rs, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, ifindex,
+              TC_LEVEL_CLASS(level), TC_LEVEL_QUEUE(level), "bfifo");
 
-    mnl_attr_put_strz(nlh, TCA_KIND, "bfifo");
     mnl_attr_put(nlh, TCA_OPTIONS, sizeof opt, &opt);
     return route_socket_transact(rs, nlh, NULL, NULL);
 }
@@ -387,33 +374,19 @@ write_classes(struct route_socket *rs, const struct tc_state *state)
 }
 
 static int
-remove_filters(struct route_socket *rs, int ifindex)
-{
-    const struct tcmsg tc = { .tcm_ifindex = ifindex, .tcm_parent = TC_ROOT };
-    struct nlmsghdr *nlh =
-        route_socket_begin_tc(rs, RTM_DELTFILTER, NLM_F_ACK, &tc);
-
-    return route_socket_transact(rs, nlh, NULL, NULL);
-}
-
-static int
 write_filter(struct route_socket *rs, int ifindex, int i,
              const struct tc_filter *f)
 {
-    const struct tcmsg tc = { .tcm_ifindex = ifindex,
-                              .tcm_parent = TC_ROOT,
-                              .tcm_info = TC_H_MAKE((i + 1u) << 16,
-                                                    htons(f->protocol)) };
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
+    struct nlmsghdr *nlh = begin(rs, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL,
+                                 ifindex, TC_ROOT, 0, "u32");
+    struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
     const struct match match = {
         .sel = { .flags = TC_U32_TERMINAL, .nkeys = 1 },
         .key = { .mask = htonl(f->mask), .val = htonl(f->value) }
     };
-    struct nlattr *options;
+    struct nlattr *options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
 
-    mnl_attr_put_strz(nlh, TCA_KIND, "u32");
-    options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
+    tc->tcm_info = TC_H_MAKE((i + 1u) << 16, htons(f->protocol));
     mnl_attr_put_u32(nlh, TCA_U32_CLASSID, TC_LEVEL_CLASS(f->level));
     mnl_attr_put(nlh, TCA_U32_SEL, sizeof match, &match);
     mnl_attr_nest_end(nlh, options);
@@ -426,8 +399,13 @@ static int
 write_filters(struct route_socket *rs, const struct tc_state *state)
 {
     const struct tc_plan *plan = state->plan;
-    int error = state->n_filters ? remove_filters(rs, state->ifindex) : 0;
+    int error = 0;
 
+    if (state->n_filters) {
+        error = route_socket_transact(
+            rs, begin(rs, RTM_DELTFILTER, 0, state->ifindex, TC_ROOT, 0, NULL),
+            NULL, NULL);
+    }
     for (int i = 0; i < TC_N_FILTERS && plan->ordered && !error; i++) {
         struct tc_filter f;
 
@@ -462,16 +440,15 @@ link_remove(struct route_socket *rs, const char *iface)
 {
     const struct tc_plan plan = { .rate_bps = TC_MIN_RATE_BPS };
     struct tc_state state;
-    struct nlmsghdr *nlh;
-    struct tcmsg tc;
     int error = link_inspect(rs, iface, &plan, &state);
 
     if (error || !state.ours) {
         return error;
     }
-    tc = root_header(state.ifindex);
-    nlh = route_socket_begin_tc(rs, RTM_DELQDISC, NLM_F_ACK, &tc);
-    return route_socket_transact(rs, nlh, NULL, NULL);
+    return route_socket_transact(
+        rs,
+        begin(rs, RTM_DELQDISC, 0, state.ifindex, TC_H_ROOT, TC_ROOT, NULL),
+        NULL, NULL);
 }
 
 /* Interfaces. */
