@@ -196,6 +196,15 @@ telemetry_send(struct telemetry *tm, struct json *params)
     }
 }
 
+/* Puts a number that is left out if it is 0. */
+static void
+put_some(struct json *json, const char *name, uint64_t value)
+{
+    if (value) {
+        json_put_integer(json, name, value);
+    }
+}
+
 /* Returns what the telemetry and the agent's commands report about 'job'. */
 struct json *
 telemetry_compose_job(const struct job *job)
@@ -211,12 +220,8 @@ telemetry_compose_job(const struct job *job)
     if (job->has_uid) {
         json_put_integer(json, "uid", job->uid);
     }
-    if (job->gpus) {
-        json_put_integer(json, "gpus", job->gpus);
-    }
-    if (job->reports_refused) {
-        json_put_integer(json, "reports_refused", job->reports_refused);
-    }
+    put_some(json, "gpus", job->gpus);
+    put_some(json, "reports_refused", job->reports_refused);
     if (bursts->period_ns) {
         json_put_real(json, "period_s", bursts->period_ns / 1e9);
         json_put_integer(json, "burst_bytes", bursts->bytes);
@@ -241,17 +246,6 @@ telemetry_compose_job(const struct job *job)
     if (p->has_value) {
         json_put_real(json, "value", p->value);
     }
-    return json;
-}
-
-static struct json *
-compose_port(const struct traffic_totals *totals, uint64_t capacity_bps)
-{
-    struct json *json = json_object_create();
-
-    json_put_integer(json, "tx_bytes", totals->tx_bytes);
-    json_put_integer(json, "rx_bytes", totals->rx_bytes);
-    json_put_integer(json, "capacity_bps", capacity_bps);
     return json;
 }
 
@@ -328,8 +322,12 @@ telemetry_compose(const struct agent *a, bool pairs)
     }
     json_put_boolean(json, "bypass", status.bypass);
     if (capacity) {
-        json_object_put(ports, "uplink",
-                        compose_port(status.totals, capacity));
+        struct json *port = json_object_create();
+
+        json_put_integer(port, "tx_bytes", status.totals->tx_bytes);
+        json_put_integer(port, "rx_bytes", status.totals->rx_bytes);
+        json_put_integer(port, "capacity_bps", capacity);
+        json_object_put(ports, "uplink", port);
     }
     json_object_put(json, "ports", ports);
     json_put_integer(json, "jobs_refused", registry->n_refused);
