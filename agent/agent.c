@@ -404,18 +404,6 @@ load_programs(struct agent *a)
     return error ? error : pods_create(a->identity, &a->pods);
 }
 
-static char *
-open_identity(struct agent *a)
-{
-    if (a->config->n_uplinks) {
-        return load_programs(a);
-    }
-    VLOG_WARN("no --uplink, such as --uplink eth0: no packet is known to be a "
-              "job's");
-    a->identity = identity_open_blind();
-    return NULL;
-}
-
 /* Returns the rate of the link of an interface in bit/s, 0 if the kernel does
  * not know it. */
 static uint64_t
@@ -434,8 +422,15 @@ static char *
 open_actuator(struct agent *a)
 {
     const struct agent_config *c = a->config;
-    char *error = open_identity(a);
+    char *error = NULL;
 
+    if (c->n_uplinks) {
+        error = load_programs(a);
+    } else {
+        VLOG_WARN("no --uplink, such as --uplink eth0: no packet is known to "
+                  "be a job's");
+        a->identity = identity_open_blind();
+    }
     if (!error && c->actuator == AGENT_SHIM) {
         a->actuator = shim_actuator_create(c->shim, c->bypass, &events, a);
     } else if (!error) {

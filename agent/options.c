@@ -276,16 +276,6 @@ remotes_of(const char *addresses, int port)
     return ds_steal_cstr(&remotes);
 }
 
-/* Sets what follows from --controllers, unless other options set it. */
-static void
-use_controllers(struct agent_config *c)
-{
-    c->db = c->db ? c->db : remotes_of(c->controllers, RELAY_PORT);
-    c->controller = c->controller ? c->controller
-                    : remotes_of(c->controllers, TELEMETRY_PORT);
-    tls_set_default(TLS_DIRECTORY);
-}
-
 /* Decides about "auto", and checks what belongs to the kernel. */
 static void
 complete_actuator(struct agent_config *c)
@@ -320,7 +310,11 @@ complete(struct agent_config *c)
     c->cgroup = c->cgroup ? c->cgroup
                 : xstrdup(env_or("STAGECOACH_CGROUP", "stagecoach"));
     if (c->controllers) {
-        use_controllers(c);
+        c->db = c->db ? c->db : remotes_of(c->controllers, RELAY_PORT);
+        c->controller = c->controller
+                            ? c->controller
+                            : remotes_of(c->controllers, TELEMETRY_PORT);
+        tls_set_default(TLS_DIRECTORY);
     }
     controller = run_directory_of_controller(c->rundir);
     c->db = c->db ? c->db : xasprintf("unix:%s/hosts.sock", controller);

@@ -283,18 +283,6 @@ handle_ports(struct shim_actuator *s, const void *body, size_t n OVS_UNUSED)
     return 0;
 }
 
-/* Handles a refused change: requests all tables again after RESYNC_MS, and
- * with them the change. */
-static void
-handle_refusal(struct shim_actuator *s, uint16_t type, int status)
-{
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-    VLOG_WARN_RL(&rl, "%s: the shim refused request %"PRIu16", retrying "
-                 "(%s)", s->path, type, ovs_strerror(status));
-    s->next_sync = MIN(s->next_sync, time_msec() + RESYNC_MS);
-}
-
 static int
 handle_hello(struct shim_actuator *s, const void *body, size_t n OVS_UNUSED)
 {
@@ -337,8 +325,13 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
 
     if (msg->type == SHIM_SLOT_SET || msg->type == SHIM_SLOT_CLEAR) {
         s->n_pending_changes = MAX(s->n_pending_changes - 1, 0);
-        if (msg->status) {
-            handle_refusal(s, msg->type, msg->status);
+        if (msg->status) { /* All tables are requested again. */
+            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+            VLOG_WARN_RL(
+                &rl, "%s: the shim refused request %" PRIu16 ", retrying (%s)",
+                s->path, msg->type, ovs_strerror(msg->status));
+            s->next_sync = MIN(s->next_sync, time_msec() + RESYNC_MS);
         }
     } else if (r && r->handle && !msg->status) {
         return size < r->head || (size - r->head) % r->item

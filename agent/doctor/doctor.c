@@ -333,16 +333,6 @@ check_tcp(struct doctor *d)
     }
 }
 
-/* Returns true if the host's clock is synchronised, or the kernel does not
- * report that to this process. */
-static bool
-is_synchronised(void)
-{
-    struct timex t = { .modes = 0 };
-
-    return adjtimex(&t) < 0 || !(t.status & STA_UNSYNC);
-}
-
 static void
 check_clock(struct doctor *d)
 {
@@ -351,6 +341,7 @@ check_clock(struct doctor *d)
     bool slow = source && (!strcmp(source, "hpet")
                            || !strcmp(source, "acpi_pm")
                            || !strcmp(source, "jiffies"));
+    struct timex t = { .modes = 0 };
 
     if (slow) {
         add(d, "clock", DOCTOR_NOTE,
@@ -358,7 +349,7 @@ check_clock(struct doctor *d)
                     "constant"),
             "the clock is %s, which takes a microsecond to read", source);
     }
-    if (!*d->config->root && !is_synchronised()) {
+    if (!*d->config->root && adjtimex(&t) >= 0 && t.status & STA_UNSYNC) {
         add(d, "clock", DOCTOR_NOTE,
             xstrdup("start chrony or systemd-timesyncd"),
             "the clock follows no other: times that hosts tell cannot be "

@@ -452,29 +452,6 @@ remove_empty_jobs(struct tracker *t)
     }
 }
 
-static void
-set_ports(struct tracker *t)
-{
-    identity_set_ports(t->config.identity, 0, UINT16_MAX, 0);
-    for (size_t i = t->config.n_ports; i > 0; i--) {
-        const struct port_rule *rule = &t->config.ports[i - 1];
-
-        identity_set_ports(t->config.identity, rule->first, rule->last, i);
-    }
-}
-
-/* A process with a socket on a port of a job is claimed for it, and thereby
- * all its sockets. */
-static void
-claim_by_port(struct tracker *t, pid_t pid, size_t rule)
-{
-    if (rule <= t->config.n_ports
-        && questions_claim(t->questions, pid, t->config.ports[rule - 1].job,
-                           t->now)) {
-        kernel_claims_touch(t->claims);
-    }
-}
-
 /* Finds the job of a process by its cgroup, which may be newer than the last
  * scan.  An agent with a cgroup namespace of its own cannot read where the
  * cgroup is, and finds the job by the next scan. */
@@ -564,7 +541,14 @@ take_question(const struct identity_question *question, void *t_)
     if (question->rule == IDENTITY_MAY_COPY) {
         check_copy(t, CONTAINER_OF(question, struct identity_copy, question));
     } else if (question->rule) {
-        claim_by_port(t, question->tgid, question->rule);
+        /* A process with a socket on a port of a job is claimed for it, and
+         * thereby all its sockets. */
+        if (question->rule <= t->config.n_ports
+            && questions_claim(t->questions, question->tgid,
+                               t->config.ports[question->rule - 1].job,
+                               t->now)) {
+            kernel_claims_touch(t->claims);
+        }
     } else {
         uid_t uid;
 
@@ -622,7 +606,12 @@ tracker_create(const struct tracker_config *config,
     t->n_lost = identity_settings(config->identity)->n_lost;
     t->claims = kernel_claims_create(config->identity, &t->registry);
     t->questions = questions_create(&t->registry);
-    set_ports(t);
+    identity_set_ports(config->identity, 0, UINT16_MAX, 0);
+    for (size_t i = config->n_ports; i > 0; i--) {
+        const struct port_rule *rule = &config->ports[i - 1];
+
+        identity_set_ports(config->identity, rule->first, rule->last, i);
+    }
     questions_add_all(t->questions);
     scan_cgroups(t);
     return t;

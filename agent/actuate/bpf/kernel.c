@@ -259,14 +259,6 @@ add_bytes(const struct nlmsghdr *nlh, void *whole_)
 }
 
 static void
-take_uplinks(struct kernel_actuator *k, struct shim_stats *whole)
-{
-    for (size_t i = 0; k->rs && i < k->config.n_uplinks; i++) {
-        route_socket_get_link(k->rs, k->config.uplinks[i], add_bytes, whole);
-    }
-}
-
-static void
 count(struct kernel_actuator *k)
 {
     struct shim_slot_stats *stats = xcalloc(IDENTITY_SLOTS, sizeof *stats);
@@ -281,7 +273,9 @@ count(struct kernel_actuator *k)
             take_slot(k, slot, &whole, &stats[n++]);
         }
     }
-    take_uplinks(k, &whole);
+    for (size_t i = 0; k->rs && i < k->config.n_uplinks; i++) {
+        route_socket_get_link(k->rs, k->config.uplinks[i], add_bytes, &whole);
+    }
     traffic_add_stats(&k->counted, &whole, stats, n, actuator_report_traffic,
                       &k->base);
     for (size_t i = 1; i < n; i++) {
