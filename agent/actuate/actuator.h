@@ -18,9 +18,8 @@
  * Without a shim, the program of the kernel at the uplink knows the slot of
  * each packet (identity.h).  The actuator writes the rows that it reads, with
  * the DSCP by which switches order, and for each uplink the priority that puts
- * a packet into the queue of its level, where there are such queues
- * (uplink-queues.h).  It makes none: tc.h does, where the operator asks for
- * that.  What the kernel does not give: ranks within a level, grants, and a
+ * a packet into the queue of its level, where there are such queues.  It makes
+ * none: tc.h does, where the operator asks for that.  What the kernel does not give: ranks within a level, grants, and a
  * share for control packets.  The end of the lease is written too, so that a
  * dead agent's order ends; slots and counters go on, and the next agent finds
  * the names of the jobs in the rows.
@@ -48,6 +47,7 @@
 
 struct bypass_ports;
 struct identity;
+struct route_socket;
 struct traffic_totals;
 
 struct actuator_events {
@@ -221,5 +221,29 @@ actuator_get_status(const struct actuator *a, struct actuator_status *status)
 {
     a->class->get_status(a, status);
 }
+
+/* Which priority puts a packet into which queue of an uplink, for a test.
+ *
+ * The kernel orders by what is at the uplink already: the traffic classes of
+ * its card (mqprio, ets), the bands of fq (since 6.7), prio and pfifo_fast, or
+ * of such queues below mq, and the classes of tc.h.  All select a queue
+ * by the priority of the packet, each by a map of its own, so a priority is
+ * chosen for each level such that the map gives a higher level an earlier
+ * queue.  If there are fewer queues than levels, neighbouring levels share
+ * one; the default level has the last one.  Of mqprio, the highest class is
+ * taken for the first, as IEEE 802.1Q has it.
+ *
+ * An interface without queues, as of a VLAN or a bond, has those of the one
+ * below it; of the ports of a bond, one counts. */
+struct uplink_queues {
+    int n;         /* Queues that are used, 0 if priorities mean nothing. */
+    char kind[16]; /* Of the qdisc, "" if 'n' is 0. */
+    uint32_t priority[SHIM_N_LEVELS];
+};
+
+/* 'levels' has a bit for each level that the policy uses.  Returns 0 or a
+ * positive errno. */
+int uplink_queues_find(struct route_socket *, int ifindex, uint8_t levels,
+                       struct uplink_queues *);
 
 #endif /* agent/actuate/actuator.h */

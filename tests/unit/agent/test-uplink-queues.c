@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/actuate/bpf/uplink-queues.h"
+#include "agent/actuate/actuator.h"
 #include "shim/ports/route-socket.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
