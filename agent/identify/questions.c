@@ -9,7 +9,6 @@
 
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
-#include "agent/identify/users.h"
 #include "base/clock.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"

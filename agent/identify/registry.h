@@ -43,8 +43,10 @@
  * REGISTRY_MAX_UID_JOBS of them, root the same number without registration.
  * When the registry or the user's quota is full, a registered job, or one of a
  * user with fewer, takes the place of one without registration: of the user
- * with the most of them.  Claims of processes are shared among users
- * (users.h).  What is refused is counted.
+ * with the most of them.  Claims of processes are shared among users by
+ * base/shares.h, which has the rule by which no user fills a table for
+ * others.  A user is a uid there; processes of a pod (launch.h) take any uid,
+ * so there it is the pod.  What is refused is counted.
  *
  * The registry owns its jobs; a "struct job *" is valid until
  * registry_remove() or until registry_end() removes it.  Main thread only. */
@@ -54,13 +56,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/identify/users.h"
+#include "base/shares.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
+#include "openvswitch/list.h"
 #include "wire/progress-datagram.h"
 #include "wire/shim-protocol.h"
 
 struct iterations;
+struct json;
 struct log_reader;
 struct pairs_remote;
 struct process;
@@ -72,6 +76,43 @@ struct waiting;
 
 /* Number of jobs that one user may have. */
 #define REGISTRY_MAX_UID_JOBS 128
+
+#define USERS_POD_SIZE 37
+
+/* A user of this host, and what it has of the agent's tables: valid while it
+ * has an entry, and until the next users_run(). */
+struct user {
+    struct hmap_node node;        /* In struct users's 'all'. */
+    uint64_t uid;                 /* 0 for a pod. */
+    char pod[USERS_POD_SIZE];     /* Its id, or "". */
+    struct shares_user questions; /* Processes, in questions.c. */
+    struct shares_user claims;    /* Of processes, in registry.c. */
+    uint64_t n_other;     /* Refused to its jobs, by a shim or tracker.c. */
+    uint64_t n_refused;   /* All that was, at the last run. */
+    long long refused_at; /* When that grew, 0 if not lately. */
+    struct ovs_list waiting, idle; /* Of questions.c. */
+};
+
+struct users {
+    struct hmap all;
+    struct shares questions, claims;
+    const char *cgroup_mount; /* Of version 2, or NULL. */
+};
+
+void users_init(struct users *);
+void users_uninit(struct users *);
+
+/* Returns the user of process 'pid', which runs as 'uid'; of the uid if 'pid'
+ * is 0. */
+struct user *users_find(struct users *, uint64_t uid, pid_t pid);
+
+/* Forgets those that have no entries and were refused none lately. */
+void users_run(struct users *, long long now);
+
+/* Returns [{"uid" or "pod", "entries", "refused"}...] of users that were
+ * refused one lately, at most USERS_MAX_REPORTED. */
+#define USERS_MAX_REPORTED 16
+struct json *users_to_json(const struct users *);
 
 /* Sources of a claim, in order of decreasing precedence. */
 enum claim_source {
