@@ -24,10 +24,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/host-rows.h"
 #include "agent/links.h"
 #include "agent/peers.h"
-#include "agent/report.h"
-#include "agent/wanted.h"
 
 struct actuator;
 struct identity;

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "agent/actuate/actuator.h"
+#include "agent/host-rows.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
-#include "agent/wanted.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "packets.h"

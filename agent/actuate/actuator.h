@@ -19,10 +19,11 @@
  * each packet (identity.h).  The actuator writes the rows that it reads, with
  * the DSCP by which switches order, and for each uplink the priority that puts
  * a packet into the queue of its level, where there are such queues.  It makes
- * none: tc.h does, where the operator asks for that.  What the kernel does not give: ranks within a level, grants, and a
- * share for control packets.  The end of the lease is written too, so that a
- * dead agent's order ends; slots and counters go on, and the next agent finds
- * the names of the jobs in the rows.
+ * none: tc.h does, where the operator asks for that.  What the kernel does not
+ * give: ranks within a level, grants, and a share for control packets.  The
+ * end of the lease is written too, so that a dead agent's order ends; slots
+ * and counters go on, and the next agent finds the names of the jobs in the
+ * rows.
  *
  *    a = shim_actuator_create(path, NULL, &events, aux);     // Or
  *    a = kernel_actuator_create(identity, &config, &events, aux);

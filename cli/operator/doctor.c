@@ -25,7 +25,7 @@
  *
  * All facts are in the controller: telemetry has the state of a host and its
  * clock, Host_Reported what its agent and its shim have found out
- * (agent/report.h), and the alarms the rest.  What is compared between
+ * (agent/host-rows.h), and the alarms the rest.  What is compared between
  * hosts, such as MTUs, is compared with the value that most of them have.  A
  * disconnected host has only that finding, because its facts are old. */
 
@@ -54,7 +54,7 @@ struct cluster_replies {
     "OPTIONS in /etc/default/stagecoach-shim, then " \
     "systemctl reload stagecoach-shim"
 
-/* Prefix of the results of an agent's checks, see agent/report.h. */
+/* Prefix of the results of an agent's checks, see agent/host-rows.h. */
 #define CHECK "check_"
 
 /* A host with its facts. */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "agent/actuate/shim-tables.h"
+#include "agent/host-rows.h"
 #include "agent/identify/registry.h"
-#include "agent/wanted.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/cgroup-path.h"

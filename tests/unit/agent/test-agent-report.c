@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "agent/report.h"
+#include "agent/host-rows.h"
 #include "random.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"

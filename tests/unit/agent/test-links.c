@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/host-rows.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
-#include "agent/wanted.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "tests/unit/unit-test.h"
