@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/cni-request.h"
+#include "agent/launch/pod-identity.h"
 #include "wire/agent-call.h"
 
 #define MAX_CONFIG (4 << 20)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/cni-request.h"
+#include "agent/launch/pod-identity.h"
 #include "tests/fuzz/must.h"
 #include "wire/cgroup-path.h"
 

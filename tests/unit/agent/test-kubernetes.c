@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/cni-request.h"
 #include "agent/launch/launch.h"
 #include "agent/launch/pod-identity.h"
 #include "tests/unit/unit-test.h"
