@@ -26,7 +26,7 @@
 
 #include "agent/host-rows.h"
 #include "agent/links.h"
-#include "agent/peers.h"
+#include "agent/telemetry.h"
 
 struct actuator;
 struct identity;

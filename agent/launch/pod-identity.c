@@ -178,7 +178,7 @@ static const char *const commands[] = {
 static const char *const versions[] = { "0.3.0", "0.3.1", "0.4.0",
                                         CNI_VERSION };
 
-#define N(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
+#define N(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
 /* Returns the index of 'word' in 'words', 'n' if it is missing. */
 static size_t
@@ -219,7 +219,8 @@ read_string(const json_t *config, const char *member, const char *deflt,
 
     if (value && (!json_is_string(value) || !json_string_length(value))) {
         return message("%s: it is not a string, one that is not empty is "
-                       "allowed", member);
+                       "allowed",
+                       member);
     }
     *valuep = value ? json_string_value(value) : deflt;
     return NULL;
@@ -252,8 +253,9 @@ read_config(struct cni_request *r, bool *all, int *code)
     }
     if (index_of(r->version, versions, N(versions)) == N(versions)) {
         *code = CNI_BAD_VERSION;
-        return message("cniVersion: \"%.40s\", 0.3.0 to "CNI_VERSION
-                       " are allowed", r->version);
+        return message("cniVersion: \"%.40s\", 0.3.0 to " CNI_VERSION
+                       " are allowed",
+                       r->version);
     }
     return NULL;
 }
@@ -290,20 +292,21 @@ read_request(const char *text, size_t size, const struct cni_environment *e,
     if (index == N(commands)) {
         *code = CNI_BAD_ENVIRONMENT;
         return message("CNI_COMMAND: \"%.40s\", ADD, DEL, CHECK and VERSION "
-                       "are allowed", command);
+                       "are allowed",
+                       command);
     }
     r->command = index;
     r->config = (size || r->command != CNI_VERSION_COMMAND
-                 ? json_loadb(text, size, JSON_REJECT_DUPLICATES, &at)
-                 : json_object());
+                     ? json_loadb(text, size, JSON_REJECT_DUPLICATES, &at)
+                     : json_object());
     if (!json_is_object(r->config)) {
         *code = CNI_NOT_JSON;
-        return (r->config
-                ? message("standard input: it is not an object, a network's "
-                          "configuration is allowed")
-                : message("standard input:%d:%d: %s, a network's "
-                          "configuration is allowed", at.line, at.column,
-                          at.text));
+        return (r->config ? message(
+                    "standard input: it is not an object, a network's "
+                    "configuration is allowed")
+                          : message("standard input:%d:%d: %s, a network's "
+                                    "configuration is allowed",
+                                    at.line, at.column, at.text));
     }
     if (r->command == CNI_VERSION_COMMAND) {
         *code = CNI_BAD_CONFIG;
@@ -357,9 +360,9 @@ cni_request_result(const struct cni_request *r)
 char *
 cni_error(const char *version, int code, const char *text)
 {
-    json_t *json = json_pack("{s:s, s:i, s:s}", "cniVersion",
-                             version ? version : CNI_VERSION, "code", code,
-                             "msg", text);
+    json_t *json =
+        json_pack("{s:s, s:i, s:s}", "cniVersion",
+                  version ? version : CNI_VERSION, "code", code, "msg", text);
     char *result = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
     json_decref(json);

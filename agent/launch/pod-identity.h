@@ -109,20 +109,20 @@ enum cni_command { CNI_ADD, CNI_DEL, CNI_CHECK, CNI_VERSION_COMMAND };
 
 /* Environment variables, NULL if not set. */
 struct cni_environment {
-    const char *command;        /* CNI_COMMAND. */
-    const char *netns;          /* CNI_NETNS. */
-    const char *args;           /* CNI_ARGS: "A=b;C=d". */
+    const char *command; /* CNI_COMMAND. */
+    const char *netns;   /* CNI_NETNS. */
+    const char *args;    /* CNI_ARGS: "A=b;C=d". */
 };
 
 struct cni_request {
     enum cni_command command;
     json_t *config;
-    const char *version;        /* Version in the configuration. */
+    const char *version; /* Version in the configuration. */
     const char *rundir;
-    const char *netns;          /* NULL if the container has none. */
-    char name[256];             /* Name of the pod, empty if not passed. */
+    const char *netns; /* NULL if the container has none. */
+    char name[256];    /* Name of the pod, empty if not passed. */
     struct pod_identity identity;
-    char *warning;              /* Description of an ignored value, or NULL. */
+    char *warning; /* Description of an ignored value, or NULL. */
 };
 
 /* Returns NULL or a malloc()'d message; then '*code' is its error code.  Call

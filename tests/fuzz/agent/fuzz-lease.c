@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "agent/host-rows.h"
-#include "agent/peers.h"
 #include "agent/telemetry.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"

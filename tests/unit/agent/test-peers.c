@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/peers.h"
+#include "agent/telemetry.h"
 #include "openvswitch/json.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
