@@ -3,7 +3,8 @@
 #ifndef PROCESS_H
 #define PROCESS_H 1
 
-/* Data of a process from /proc, and its job by its environment.
+/* Data of processes from /proc, jobs by their environment, and the tree of
+ * cgroups of the host's jobs.
  *
  * Processes may exit at any time and their ids are reused.  Each function
  * reads once and reports a missing process; a process is the same as before if
@@ -44,6 +45,23 @@
  *
  * Characters that are not allowed in names become '-'; a name that is too long
  * is cut and gets a hash of the whole name.
+ *
+ * A process that "stagecoach run" starts is in ROOT/COJOB/JOB of the cgroup v2
+ * file system, with all its descendants.  The kernel stores the cgroup of each
+ * socket and identifies it by the inode of its directory.  So the tree is the
+ * host's record of its jobs, which survives the agent, and the key from a
+ * socket to a job.  Jobs may create cgroups below their own; sockets there
+ * belong to the job.
+ *
+ *    cgroup_scan(root, see_cgroup, aux);
+ *    if (!cgroup_is_populated(root, "asha/t0")) {
+ *        cgroup_remove(root, "asha/t0");
+ *    }
+ *
+ *    name = cgroup_job_at(root, path);            // "asha/t0"
+ *
+ * 'root' is the absolute path of ROOT.  A scan reads a bounded number of
+ * directories, never follows links, and ignores invalid names.
  *
  * The caller frees names.  No state.  Thread-safe. */
 
@@ -120,5 +138,21 @@ bool job_process_parse_status(const char *status, struct job_process *);
 const char *environ_get(const char *environ, size_t size, const char *name);
 
 char *environ_job(const char *environ, size_t size, uid_t);
+
+/* 'job' is "COJOB/JOB" and 'id' the inode of its directory, which user 'uid'
+ * has created. */
+typedef void cgroup_see_func(const char *job, uint64_t id, uid_t uid,
+                             void *aux);
+
+int cgroup_scan(const char *root, cgroup_see_func *, void *aux);
+void cgroup_see_job(const char *root, const char *job, cgroup_see_func *,
+                    void *aux);
+bool cgroup_is_populated(const char *root, const char *job);
+int cgroup_remove(const char *root, const char *job);
+
+typedef void cgroup_path_func(const char *path, void *aux);
+void cgroup_walk(const char *path, int max, cgroup_path_func *, void *aux);
+
+char *cgroup_job_at(const char *root, const char *path);
 
 #endif /* agent/identify/process.h */

@@ -8,7 +8,7 @@
  *
  * The traffic of a process in ROOT/COJOB/JOB of the cgroup v2 tree, and of its
  * descendants, belongs to that job without further registration (see
- * agent/identify/cgroup.h).  "stagecoach run" moves itself there; the plug-in
+ * agent/identify/process.h).  "stagecoach run" moves itself there; the plug-in
  * of a cluster manager moves other processes before they execute their
  * program.
  *

@@ -19,7 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/identify/cgroup.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/tail/tail-protocol.h"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/identify/cgroup.h"
+#include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
