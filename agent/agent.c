@@ -11,7 +11,7 @@
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/pods.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"

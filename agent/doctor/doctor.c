@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/tc-program.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "agent/identify/process.h"
 #include "shim/ports/route-socket.h"
 #include "stream.h"

@@ -480,8 +480,8 @@ environ_job(const char *environ, size_t size, uid_t uid)
 static DIR *
 open_dir_at(int dirfd, const char *name)
 {
-    int fd = openat(dirfd, name,
-                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd =
+        openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     if (fd >= 0 && !dir) {

@@ -37,7 +37,7 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/pods.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "timeval.h"

@@ -30,7 +30,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "agent/identify/bpf/tc-program.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "base/clock.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agent/doctor/doctor.h"
-#include "agent/identify/bpf/tc-program.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 

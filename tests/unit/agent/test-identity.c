@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/pods.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "agent/identify/registry.h"
 #include "csum.h"
 #include "tests/unit/unit-test.h"
