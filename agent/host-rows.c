@@ -178,17 +178,6 @@ get_congestion_share(const struct hostsrec_host_wanted *db, const char *key)
     return SHIM_CONGESTION_DEFAULT;
 }
 
-static struct shim_congestion
-get_congestion(const struct hostsrec_host_wanted *db)
-{
-    return (struct shim_congestion){
-        .gamma =
-            MAX(get_congestion_share(db, "gamma"), SHIM_CONGESTION_UNIT / 2),
-        .beta = get_congestion_share(db, "beta"),
-        .floor = get_congestion_share(db, "floor"),
-    };
-}
-
 static void
 take_dscps(struct wanted *w, const struct hostsrec_host_wanted *db)
 {
@@ -219,7 +208,12 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
         db->n_min_share
             ? round(MIN(MAX(db->min_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
             : SHIM_MIN_SHARE_DEFAULT;
-    w->all.congestion = get_congestion(db);
+    w->all.congestion = (struct shim_congestion){
+        .gamma =
+            MAX(get_congestion_share(db, "gamma"), SHIM_CONGESTION_UNIT / 2),
+        .beta = get_congestion_share(db, "beta"),
+        .floor = get_congestion_share(db, "floor"),
+    };
     take_owners(w, db);
     for (size_t i = 0; i < db->n_level; i++) {
         struct shim_slot *row = get_row(w, db->key_level[i]);

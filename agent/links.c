@@ -124,19 +124,6 @@ measure(struct path_stats *path, const struct nlattr *attr)
     }
 }
 
-/* Returns the path to this remote address. */
-static struct path_stats *
-get_path(struct paths *paths, const char *remote)
-{
-    struct path_stats *path = shash_find_data(&paths->by_remote, remote);
-
-    if (!path) {
-        path = xzalloc(sizeof *path);
-        shash_add(&paths->by_remote, remote, path);
-    }
-    return path;
-}
-
 /* Stores the remote address of a connection; of an IPv4 connection of an IPv6
  * socket, the one of IPv4.  Returns false if it does not leave the host. */
 static bool
@@ -170,7 +157,14 @@ see_connection(const struct nlmsghdr *nlh, void *paths_)
     mnl_attr_for_each(attr, nlh, sizeof *msg)
     {
         if (mnl_attr_get_type(attr) == INET_DIAG_INFO) {
-            measure(get_path(paths, remote), attr);
+            struct path_stats *path =
+                shash_find_data(&paths->by_remote, remote);
+
+            if (!path) {
+                path = xzalloc(sizeof *path);
+                shash_add(&paths->by_remote, remote, path);
+            }
+            measure(path, attr);
             paths->left--;
         }
     }

@@ -216,16 +216,6 @@ bad_option(const char *format, ...)
     exit(EXIT_USAGE);
 }
 
-static char *
-default_host(void)
-{
-    char name[256] = "";
-
-    gethostname(name, sizeof name - 1);
-    name[strcspn(name, ".")] = '\0';
-    return xstrdup(name);
-}
-
 static const char *
 env_or(const char *name, const char *deflt)
 {
@@ -302,9 +292,10 @@ complete_actuator(struct agent_config *c)
 static void
 complete(struct agent_config *c)
 {
-    char *controller;
+    char *controller, host[256] = "";
 
-    c->host = c->host ? c->host : default_host();
+    gethostname(host, sizeof host - 1);
+    c->host = c->host ? c->host : xmemdup0(host, strcspn(host, "."));
     c->rundir = c->rundir ? c->rundir
                 : xstrdup(env_or("STAGECOACH_RUNDIR", RUN_DIRECTORY));
     c->cgroup = c->cgroup ? c->cgroup

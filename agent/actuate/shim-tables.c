@@ -150,13 +150,6 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
     }
 }
 
-static bool
-is_as_wanted(const struct slot_job *job, const struct shim_slot *have)
-{
-    return job->decided ? !memcmp(&job->want, have, sizeof *have)
-                        : have->slot && !strcmp(job->want.name, have->name);
-}
-
 /* Stores in '*changes' what has to be sent so that the shim has what is
  * wanted, and from now on takes it that the shim has it. */
 void
@@ -173,7 +166,10 @@ slot_table_changes(struct slot_table *st, struct slot_changes *changes)
             find_number(st, job);
         }
         have = &st->installed[job->want.slot];
-        if (job->want.slot && !is_as_wanted(job, have)) {
+        if (job->want.slot
+            && (job->decided
+                    ? memcmp(&job->want, have, sizeof *have) != 0
+                    : !have->slot || strcmp(job->want.name, have->name))) {
             *have = changes->set[changes->n_set++] = job->want;
         }
     }

@@ -121,18 +121,6 @@ doctor_kernel_is_from(const struct doctor *d, int major, int minor)
 
 /* The kernel: features and settings. */
 
-/* Returns the deepest existing directory of 'path' below the root. */
-static char *
-deepest(const struct doctor *d, const char *path)
-{
-    char *there = xstrdup(path);
-
-    while (*there && !has(d, there, F_OK)) {
-        *strrchr(there, '/') = '\0';
-    }
-    return there;
-}
-
 /* Checks that the root of the tree of jobs exists or can be created. */
 static void
 check_cgroup(struct doctor *d)
@@ -147,8 +135,11 @@ check_cgroup(struct doctor *d)
             "no cgroup v2 file system is mounted: no job can be found");
     } else {
         char *tree = xasprintf("%s/%s", mount, d->config->cgroup);
-        char *there = deepest(d, tree);
+        char *there = xstrdup(tree); /* The deepest one that exists. */
 
+        while (*there && !has(d, there, F_OK)) {
+            *strrchr(there, '/') = '\0';
+        }
         if (has(d, there, W_OK | X_OK)) {
             add(d, "cgroup", DOCTOR_OK, NULL, "jobs have theirs below %s",
                 tree);

@@ -188,15 +188,6 @@ pod_path_find(const char *mount, const char *path, char uid[37])
     return false;
 }
 
-/* Returns true if 'entry' may be the cgroup of a pod, or have some below it:
- * it has the owner of the kubelet's, and a name of the kubelet. */
-static bool
-may_have_pods(const FTSENT *entry, uid_t owner)
-{
-    return entry->fts_statp->st_uid == owner && entry->fts_level < MAX_DEPTH
-           && (entry->fts_level != 1 || strstr(entry->fts_name, "kubepods"));
-}
-
 int
 pod_path_scan(const char *root, pod_path_func *see, void *aux)
 {
@@ -214,7 +205,11 @@ pod_path_scan(const char *root, pod_path_func *see, void *aux)
 
         if (entry->fts_info == FTS_D) {
             owner = entry->fts_level ? owner : entry->fts_statp->st_uid;
-            if (!may_have_pods(entry, owner)) {
+            /* Only what may be the cgroup of a pod, or have some below it. */
+            if (entry->fts_statp->st_uid != owner
+                || entry->fts_level >= MAX_DEPTH
+                || (entry->fts_level == 1
+                    && !strstr(entry->fts_name, "kubepods"))) {
                 fts_set(fts, entry, FTS_SKIP);
             } else if (pod_path_parse(entry->fts_path + strlen(root), uid)) {
                 see(entry->fts_path, uid, aux);

@@ -369,15 +369,6 @@ count_parts(const struct view *w, double period, double origin)
     return parts ? parts : 1;
 }
 
-/* Returns true if one of 'a' and 'b' is a small multiple of the other. */
-static bool
-are_harmonic(double a, double b)
-{
-    double ratio = fmax(a, b) / fmin(a, b), n = round(ratio);
-
-    return n <= HARMONICS && fabs(ratio - n) < n / FOLDS;
-}
-
 /* Returns the position of the first of the longest pauses that are followed by
  * a similar one: the end of an iteration. */
 static double
@@ -419,8 +410,12 @@ static void
 believe(struct pauses *p, const struct view *w, const struct verdict *v)
 {
     double origin = find_origin(w, v->period);
+    double ratio = fmax(p->period, v->period) / fmin(p->period, v->period);
+    double multiple = round(ratio);
 
-    if (p->period > 0 && w->n < p->n && !are_harmonic(p->period, v->period)) {
+    if (p->period > 0 && w->n < p->n
+        && (multiple > HARMONICS
+            || fabs(ratio - multiple) >= multiple / FOLDS)) {
         p->base_count = pauses_count(p);
         p->base_at = p->bytes;
     }

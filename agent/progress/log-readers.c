@@ -827,15 +827,6 @@ log_readers_wait(struct log_readers *lr)
     poll_timer_wait_until(next);
 }
 
-static const char *
-state_name(const struct log_reader *r)
-{
-    return r->refused ? "refused"
-           : !r->tail ? "waiting"
-           : r->tail->stopping ? "stopping"
-           : r->tail->last_rx > r->tail->started ? "reading" : "starting";
-}
-
 /* Adds the 'n' bytes at 'text', which a tenant may have written. */
 static void
 put_text(struct json *json, const char *name, const char *text, size_t n)
@@ -856,7 +847,12 @@ reader_to_json(const struct log_reader *r)
     put_text(json, "format", r->spec, n_format);
     put_text(json, "path", path, log_spec_path_length(path));
     json_object_put_string(json, "from", r->own ? "environment" : "rules");
-    json_object_put_string(json, "state", state_name(r));
+    json_object_put_string(json, "state",
+                           r->refused                            ? "refused"
+                           : !r->tail                            ? "waiting"
+                           : r->tail->stopping                   ? "stopping"
+                           : r->tail->last_rx > r->tail->started ? "reading"
+                                                                 : "starting");
     if (r->reason) {
         json_object_put_string(json, "reason", r->reason);
     }

@@ -198,14 +198,6 @@ drop_capabilities(void)
            || syscall(SYS_capset, &header, none);
 }
 
-static int
-change_user(const struct tail_start *start)
-{
-    return setgroups(start->n_groups, start->groups)
-           || setresgid(start->gid, start->gid, start->gid)
-           || setresuid(start->uid, start->uid, start->uid);
-}
-
 /* Returns true if this process has the rights of 'start' and no others. */
 static bool
 has_changed(const struct tail_start *start)
@@ -250,7 +242,9 @@ enter(const struct tail_start *start)
         return fail("enter the mount namespace of the job");
     }
     close(TAIL_PROCESS);
-    if (change_user(start)) {
+    if (setgroups(start->n_groups, start->groups)
+        || setresgid(start->gid, start->gid, start->gid)
+        || setresuid(start->uid, start->uid, start->uid)) {
         return fail("become the user of the job");
     }
     if (drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
