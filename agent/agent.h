@@ -78,10 +78,9 @@ struct agent_config {
     bool unload; /* Instead of running an agent. */
 };
 
-/* Parses the options of stagecoach-agent(8).  Ends the program after an error,
- * --help or --version. */
+/* Parses the options of stagecoach-agent(8), which stay for the life of the
+ * program.  Ends it after an error, --help or --version. */
 void agent_options_parse(int argc, char *argv[], struct agent_config *);
-void agent_options_uninit(struct agent_config *);
 
 struct agent {
     const struct agent_config *config;

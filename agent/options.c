@@ -331,25 +331,3 @@ agent_options_parse(int argc, char *argv[], struct agent_config *c)
     daemon_options_parse(&table, false, true, argc, argv, c);
     complete(c);
 }
-
-void
-agent_options_uninit(struct agent_config *c)
-{
-    free(c->host);
-    free(c->db);
-    free(c->controller);
-    free(c->controllers);
-    free(c->shim);
-    free(c->rundir);
-    free(c->cgroup);
-    free(c->readers);
-    free(c->ports);
-    free(c->tc);
-    free(c->bypass);
-    for (size_t i = 0; i < c->n_uplinks; i++) {
-        free(c->uplinks[i]);
-    }
-    free(c->uplinks);
-    free(c->pins);
-    free(c->kernel_cgroup);
-}
