@@ -21,7 +21,7 @@
 
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
-#include "agent/tail/tail-protocol.h"
+#include "agent/tail/log-job.h"
 #include "base/directory.h"
 #include "base/memory.h"
 #include "openvswitch/json.h"

@@ -25,11 +25,8 @@
  *    lr = log_readers_create(root, on_logged);
  *    error = log_readers_load(lr, file);
  *    log_readers_job_begin(lr, job);
- *    for (;;) {
- *        log_readers_run(lr, registry);
- *        log_readers_wait(lr);
- *        poll_block();
- *    }
+ *    log_readers_run(lr, registry);
+ *    log_readers_wait(lr);
  *
  * Main thread only. */
 

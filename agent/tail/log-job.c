@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/tail/tail-protocol.h"
 #include "base/compare.h"
 #include "util.h"
 

@@ -2,7 +2,7 @@
 
 /* stagecoach-tail: reads the log of one job and reports its progress.
  *
- * The agent starts it; see tail-protocol.h.  It takes the rights of the job
+ * The agent starts it; see log-job.h.  It takes the rights of the job
  * before it looks at anything of the tenant, reports each progress, and exits
  * with the agent.  It uses at most a tenth of a core: after each round it
  * pauses nine times as long as the round has computed. */
@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #include "agent/tail/log-job.h"
-#include "agent/tail/tail-protocol.h"
 #include "base/clock.h"
 #include "util.h"
 

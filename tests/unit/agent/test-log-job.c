@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "agent/tail/log-job.h"
-#include "agent/tail/tail-protocol.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
