@@ -11,11 +11,8 @@
  * results from one to another.
  *
  *    error = agent_create(&config, &agent);
- *    for (;;) {
- *        agent_run(agent);
- *        agent_wait(agent);
- *        poll_block();
- *    }
+ *    agent_run(agent);
+ *    agent_wait(agent);
  *
  * One agent per process; main thread only.  agent.c writes the members, and
  * control.c reads them. */

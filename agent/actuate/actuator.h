@@ -29,11 +29,8 @@
  *    a = kernel_actuator_create(identity, &config, &events, aux);
  *    actuator_set_job(a, &row, true);
  *    actuator_set(a, &wanted);
- *    for (;;) {
- *        actuator_run(a);                // Calls events.
- *        actuator_wait(a);
- *        poll_block();
- *    }
+ *    actuator_run(a);                // Calls events.
+ *    actuator_wait(a);
  *    actuator_destroy(a);
  *
  * Arguments are copied; events must outlive the actuator.  Main thread

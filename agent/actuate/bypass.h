@@ -33,11 +33,8 @@
  *    bypass_requested(bypass, now);                // Sent SHIM_PORTS.
  *    bypass_received(bypass, &reply);
  *    bypass_disconnected(bypass, now);             // And not reconnected.
- *    for (;;) {
- *        bypass_run(bypass, now);
- *        bypass_wait(bypass, now);
- *        poll_block();
- *    }
+ *    bypass_run(bypass, now);
+ *    bypass_wait(bypass, now);
  *
  * The replies of a shim name its two interfaces, and its process has their
  * network namespace.  The argument of bypass_create() is for the time before

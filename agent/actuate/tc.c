@@ -51,13 +51,13 @@ struct tc_state {
 bool
 tc_filter_of(const struct tc_plan *plan, int i, struct tc_filter *f)
 {
-    int level = i % TC_LEVELS;
+    int level = i % SHIM_N_LEVELS;
     uint32_t dscp = plan->dscps[level];
 
     if (i == TC_N_FILTERS - 1) {
-        *f = (struct tc_filter){ ETH_P_ARP, 0, 0, TC_CONTROL_LEVEL };
+        *f = (struct tc_filter){ ETH_P_ARP, 0, 0, SHIM_LEVEL_CONTROL };
         return true;
-    } else if (i < TC_LEVELS) {
+    } else if (i < SHIM_N_LEVELS) {
         *f = (struct tc_filter){ ETH_P_IP, 63u << 18, dscp << 18, level };
     } else {
         *f = (struct tc_filter){ ETH_P_IPV6, 63u << 22, dscp << 22, level };
@@ -148,7 +148,7 @@ handle_qdisc(const struct nlmsghdr *nlh, void *state_)
         state->ours = tc->tcm_handle == TC_ROOT && is_kind(nlh, "htb");
         state->others = tc->tcm_handle && !state->ours;
     }
-    for (int level = 0; level < TC_LEVELS; level++) {
+    for (int level = 0; level < SHIM_N_LEVELS; level++) {
         if (tc->tcm_parent == TC_LEVEL_CLASS(level)
             && tc->tcm_handle == TC_LEVEL_QUEUE(level)
             && is_kind(nlh, "bfifo")) {
@@ -194,7 +194,7 @@ handle_class(const struct nlmsghdr *nlh, void *state_)
     const struct nlattr *options = route_attr(nlh, TCA_OPTIONS);
     struct tc_state *state = state_;
 
-    for (int level = -1; level < TC_LEVELS; level++) {
+    for (int level = -1; level < SHIM_N_LEVELS; level++) {
         struct tc_class c = tc_class_of(state->plan, state->mtu, level);
 
         state->classes_right += class_is_right(&c, tc, options);
@@ -272,8 +272,8 @@ link_inspect(struct route_socket *rs, const char *iface,
 static bool
 classes_are_right(const struct tc_state *state)
 {
-    return (state->classes_right == TC_LEVELS + 1
-            && state->queues_right == TC_LEVELS);
+    return (state->classes_right == SHIM_N_LEVELS + 1
+            && state->queues_right == SHIM_N_LEVELS);
 }
 
 static bool
@@ -317,8 +317,8 @@ write_root(struct route_socket *rs, int ifindex)
 {
     const struct tc_htb_glob glob = { .version = 3,
                                       .rate2quantum = 1000,
-                                      .defcls = TC_H_MIN(
-                                          TC_LEVEL_CLASS(TC_DEFAULT_LEVEL)) };
+                                      .defcls = TC_H_MIN(TC_LEVEL_CLASS(
+                                          SHIM_LEVEL_DEFAULT)) };
     struct nlmsghdr *nlh = begin(rs, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL,
                                  ifindex, TC_H_ROOT, TC_ROOT, "htb");
     struct nlattr *options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
@@ -362,7 +362,7 @@ write_classes(struct route_socket *rs, const struct tc_state *state)
 {
     int error = 0;
 
-    for (int level = -1; level < TC_LEVELS && !error; level++) {
+    for (int level = -1; level < SHIM_N_LEVELS && !error; level++) {
         const struct tc_class c = tc_class_of(state->plan, state->mtu, level);
 
         error = write_class(rs, state->ifindex, &c);
@@ -513,7 +513,7 @@ tc_destroy(struct tc *tc)
 
 void
 tc_set(struct tc *tc, long long until, uint32_t min_share,
-       const uint8_t dscps[TC_LEVELS])
+       const uint8_t dscps[SHIM_N_LEVELS])
 {
     struct tc_plan plan;
 

@@ -41,6 +41,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/shim-protocol.h"
+
 struct json;
 struct tc;
 
@@ -65,7 +67,7 @@ void tc_wait(const struct tc *);
  * actuator_wanted, and the DSCP of each level; a value above 63 is of no
  * level. */
 void tc_set(struct tc *, long long until, uint32_t min_share,
-            const uint8_t dscps[8]);
+            const uint8_t dscps[SHIM_N_LEVELS]);
 
 /* Returns an array of {"iface", "rate_bps", "state" ("in sync", "failed"),
  * "reason"}. */
@@ -73,14 +75,12 @@ struct json *tc_to_json(const struct tc *);
 
 /* What an interface gets, for tests. */
 
-#define TC_LEVELS 8
-
 struct tc_plan {
-    uint64_t rate_bps;        /* Of the link, bits per second. */
-    uint32_t min_share;       /* Of the rate, for each level: millionths. */
-    bool ordered;             /* False: all traffic uses one level. */
-    uint8_t dscps[TC_LEVELS]; /* DSCP of each level, or more than 63 where a
-                               * level has none. */
+    uint64_t rate_bps;  /* Of the link, bits per second. */
+    uint32_t min_share; /* Of the rate, for each level: millionths. */
+    bool ordered;       /* False: all traffic uses one level. */
+    uint8_t dscps[SHIM_N_LEVELS]; /* DSCP of each level, or more than 63 where
+                                   * a level has none. */
 };
 
 /* HTB classes and filters of a plan.  The root is 5363:, its classes are
@@ -91,12 +91,10 @@ struct tc_plan {
 #define TC_LEVEL_CLASS(LEVEL) (TC_ROOT | (0x10 + (LEVEL)))
 #define TC_LEVEL_QUEUE(LEVEL) ((0x5370u + (LEVEL)) << 16)
 
-#define TC_CONTROL_LEVEL 0
-#define TC_DEFAULT_LEVEL (TC_LEVELS - 1)
 #define TC_MIN_RATE_BPS 8000 /* Lowest rate of a class. */
 
 /* Filters: IPv4 and IPv6 for each level, and ARP. */
-#define TC_N_FILTERS (2 * TC_LEVELS + 1)
+#define TC_N_FILTERS (2 * SHIM_N_LEVELS + 1)
 
 struct tc_filter {
     uint16_t protocol;

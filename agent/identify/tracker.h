@@ -22,11 +22,8 @@
  * claims (base/shares.h).
  *
  *    tracker = tracker_create(&config, &class, aux);
- *    for (;;) {
- *        tracker_run(tracker);
- *        tracker_wait(tracker);
- *        poll_block();
- *    }
+ *    tracker_run(tracker);
+ *    tracker_wait(tracker);
  *
  * The functions of the registry's class are called from tracker_create() and
  * tracker_run(), for differences only.

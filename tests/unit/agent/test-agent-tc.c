@@ -50,7 +50,7 @@ reads_an_interface_and_its_rate(void **state OVS_UNUSED)
 static int
 level_of(const struct tc_plan *plan, uint16_t protocol, uint32_t first)
 {
-    int level = TC_DEFAULT_LEVEL, n = 0;
+    int level = SHIM_LEVEL_DEFAULT, n = 0;
 
     for (int i = 0; i < TC_N_FILTERS; i++) {
         struct tc_filter f;
@@ -76,7 +76,7 @@ chooses_the_level_by_the_dscp_of_the_policy(void **state OVS_UNUSED)
     for (uint32_t dscp = 0; dscp < 64; dscp++) {
         int level = 0;
 
-        while (level < TC_DEFAULT_LEVEL && plan.dscps[level] != dscp) {
+        while (level < SHIM_LEVEL_DEFAULT && plan.dscps[level] != dscp) {
             level++;
         }
 
@@ -89,8 +89,9 @@ chooses_the_level_by_the_dscp_of_the_policy(void **state OVS_UNUSED)
                                   0x60000000 | dscp << 22 | 3 << 20 | 0xfffff),
                          level);
     }
-    assert_int_equal(level_of(&plan, ETH_P_ARP, 0x00010800), TC_CONTROL_LEVEL);
-    assert_int_equal(level_of(&plan, 0x88cc, 0), TC_DEFAULT_LEVEL);
+    assert_int_equal(level_of(&plan, ETH_P_ARP, 0x00010800),
+                     SHIM_LEVEL_CONTROL);
+    assert_int_equal(level_of(&plan, 0x88cc, 0), SHIM_LEVEL_DEFAULT);
 }
 
 static void
@@ -107,7 +108,7 @@ keeps_a_share_for_each_level(void **state OVS_UNUSED)
     assert_int_equal(link.parent, TC_ROOT);
     assert_int_equal(opt.rate.rate, 6250000);
     assert_int_equal(opt.ceil.rate, 6250000);
-    for (int level = 0; level < TC_LEVELS; level++) {
+    for (int level = 0; level < SHIM_N_LEVELS; level++) {
         struct tc_class c = tc_class_of(&plan, 1500, level);
 
         assert_int_equal(c.id, TC_LEVEL_CLASS(level));
