@@ -52,6 +52,8 @@ enum { DSCP_A = 35, DSCP_B = 23, DSCP_CONTROL = 39, DSCP_OTHERS = 7 };
 
 struct fixture {
     struct identity *id;
+    struct identity_settings *settings;
+    struct identity_traffic *traffic;
     struct identity_config config;
     char *tree;     /* A cgroup with the children "a" and "b". */
     pid_t far, pod; /* Processes that hold the namespaces. */
@@ -61,7 +63,7 @@ struct fixture {
     size_t n_fds;
 };
 
-static struct fixture fixture;
+static struct fixture f;
 
 /* Starts a process that holds a new network namespace. */
 static pid_t
@@ -100,47 +102,46 @@ static void OVS_PRINTF_FORMAT(2, 3) in(pid_t netns, const char *format, ...)
 }
 
 static void
-make_uplink(const struct fixture *f)
+make_uplink(void)
 {
     in(0,
        "ip link add up0 type veth peer far0 address " FAR_MAC " netns %d;"
        "ip addr add 10.9.0.1/24 dev up0; ip link set up0 up",
-       (int) f->far);
-    in(f->far, "ip addr add " FAR "/24 dev far0; ip link set far0 up;"
-               "ip route add 10.9.1.0/24 via 10.9.0.1");
+       (int) f.far);
+    in(f.far, "ip addr add " FAR "/24 dev far0; ip link set far0 up;"
+              "ip route add 10.9.1.0/24 via 10.9.0.1");
 }
 
 static void
-make_network(const struct fixture *f)
+make_network(void)
 {
     in(0,
        "ip link set lo up; ip link add pod0 type veth peer eth0 netns %d;"
        "ip addr add 10.9.1.1/24 dev pod0; ip link set pod0 up;"
        "echo 1 >/proc/sys/net/ipv4/ip_forward",
-       (int) f->pod);
-    make_uplink(f);
-    in(f->pod, "ip addr add 10.9.1.2/24 dev eth0; ip link set eth0 up;"
-               "ip route add default via 10.9.1.1");
+       (int) f.pod);
+    make_uplink();
+    in(f.pod, "ip addr add 10.9.1.2/24 dev eth0; ip link set eth0 up;"
+              "ip route add default via 10.9.1.1");
 }
 
 static int
 set_up_group(void **state OVS_UNUSED)
 {
-    struct fixture *f = &fixture;
     char *mount = cgroup_mount_from("/proc/mounts");
     int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "try", 4, 4, 1, NULL);
 
     if (map < 0 || close(map) || !mount || unshare(CLONE_NEWNET)) {
-        free(mount);
-        return 0; /* Each test is skipped. */
+        puts("skip: no root, or no BPF");
+        exit(77);
     }
-    f->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    f->far = hold_namespace();
-    f->pod = hold_namespace();
-    make_network(f);
-    f->tree = xasprintf("%s/stagecoach-test-%d", mount, (int) getpid());
-    in(0, "mkdir -p %s/a %s/b", f->tree, f->tree);
-    f->config = (struct identity_config){
+    f.home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    f.far = hold_namespace();
+    f.pod = hold_namespace();
+    make_network();
+    f.tree = xasprintf("%s/stagecoach-test-%d", mount, (int) getpid());
+    in(0, "mkdir -p %s/a %s/b", f.tree, f.tree);
+    f.config = (struct identity_config){
         .pins = xasprintf("/sys/fs/bpf/stagecoach-test-%d", (int) getpid()),
         .cgroup = mount,
         .mark_shift = 3,
@@ -152,19 +153,15 @@ set_up_group(void **state OVS_UNUSED)
 static int
 tear_down_group(void **state OVS_UNUSED)
 {
-    struct fixture *f = &fixture;
-
-    if (f->tree) {
-        kill(f->far, SIGKILL);
-        kill(f->pod, SIGKILL);
-        waitpid(f->far, NULL, 0);
-        waitpid(f->pod, NULL, 0);
-        free(identity_detach(f->config.pins)); /* A set-up has failed. */
-        in(0, "rmdir %s/a %s/b %s", f->tree, f->tree, f->tree);
-        free(CONST_CAST(char *, f->config.pins));
-        free(CONST_CAST(char *, f->config.cgroup));
-        free(f->tree);
-    }
+    kill(f.far, SIGKILL);
+    kill(f.pod, SIGKILL);
+    waitpid(f.far, NULL, 0);
+    waitpid(f.pod, NULL, 0);
+    free(identity_detach(f.config.pins)); /* A set-up has failed. */
+    in(0, "rmdir %s/a %s/b %s", f.tree, f.tree, f.tree);
+    free(CONST_CAST(char *, f.config.pins));
+    free(CONST_CAST(char *, f.config.cgroup));
+    free(f.tree);
     return 0;
 }
 
@@ -172,14 +169,14 @@ tear_down_group(void **state OVS_UNUSED)
 static void
 enter(const char *cgroup)
 {
-    in(0, "echo %d >%s/%s/cgroup.procs", (int) getpid(), fixture.tree, cgroup);
+    in(0, "echo %d >%s/%s/cgroup.procs", (int) getpid(), f.tree, cgroup);
 }
 
 static int
 keep(int fd)
 {
-    assert_true(fd >= 0 && fixture.n_fds < ARRAY_SIZE(fixture.fds));
-    fixture.fds[fixture.n_fds++] = fd;
+    assert_true(fd >= 0 && f.n_fds < ARRAY_SIZE(f.fds));
+    f.fds[f.n_fds++] = fd;
     return fd;
 }
 
@@ -193,7 +190,7 @@ open_in(pid_t netns, int family, int type, int protocol)
 
     assert_int_equal(setns(away, CLONE_NEWNET), 0);
     fd = keep(socket(family, type, protocol));
-    assert_int_equal(setns(fixture.home, CLONE_NEWNET), 0);
+    assert_int_equal(setns(f.home, CLONE_NEWNET), 0);
     close(away);
     free(path);
     return fd;
@@ -280,12 +277,13 @@ receive(int fd, char *data, size_t size, struct cmsghdr **c)
 }
 
 static void
-set_rows(struct identity *id)
+set_rows(void)
 {
-    struct identity_settings *s = identity_settings(id);
-    struct identity_row *rows = identity_rows(id);
+    struct identity_settings *s = f.settings = identity_settings(f.id);
+    struct identity_row *rows = identity_rows(f.id);
     struct timespec now;
 
+    f.traffic = identity_traffic(f.id);
     clock_gettime(CLOCK_MONOTONIC, &now);
     s->lease_until = (now.tv_sec + 60) * UINT64_C(1000000000);
     s->default_dscp = 0;
@@ -301,62 +299,41 @@ set_rows(struct identity *id)
 static void
 begin_identity(const struct identity_config *config, const char *uplink)
 {
-    assert_null(identity_open(config, &fixture.id));
-    assert_null(identity_add_uplink(fixture.id, uplink));
-    set_rows(fixture.id);
+    assert_null(identity_open(config, &f.id));
+    assert_null(identity_add_uplink(f.id, uplink));
+    set_rows();
 }
 
 static void
 end_identity(void)
 {
-    identity_close(fixture.id);
-    assert_null(identity_detach(fixture.config.pins));
+    identity_close(f.id);
+    assert_null(identity_detach(f.config.pins));
 }
 
 static int
-set_up(void **state)
+set_up(void **state OVS_UNUSED)
 {
-    struct fixture *f = &fixture;
-
-    *state = f;
-    if (!f->tree) {
-        return 0; /* Without root or BPF. */
-    }
-    begin_identity(&f->config, "up0");
+    begin_identity(&f.config, "up0");
     enter("");
-    f->receiver = open_in(f->far, AF_INET, SOCK_DGRAM, 0);
-    expect_messages(f->receiver);
-    bind_to(f->receiver, "0.0.0.0", PORT);
+    f.receiver = open_in(f.far, AF_INET, SOCK_DGRAM, 0);
+    expect_messages(f.receiver);
+    bind_to(f.receiver, "0.0.0.0", PORT);
     return 0;
 }
 
 static int
 tear_down(void **state OVS_UNUSED)
 {
-    struct fixture *f = &fixture;
-
-    if (f->id) {
-        in(0, "echo %d >%s/cgroup.procs", (int) getpid(), f->config.cgroup);
-        pods_destroy(f->pods);
-        f->pods = NULL;
-        while (f->n_fds) {
-            close(f->fds[--f->n_fds]);
-        }
-        end_identity();
-        assert_int_equal(access(f->config.pins, F_OK), -1);
+    in(0, "echo %d >%s/cgroup.procs", (int) getpid(), f.config.cgroup);
+    pods_destroy(f.pods);
+    f.pods = NULL;
+    while (f.n_fds) {
+        close(f.fds[--f.n_fds]);
     }
+    end_identity();
+    assert_int_equal(access(f.config.pins, F_OK), -1);
     return 0;
-}
-
-static struct fixture *
-get(void **state)
-{
-    struct fixture *f = *state;
-
-    if (!f->id) {
-        skip();
-    }
-    return f;
 }
 
 /* A socket that is connected to the far end. */
@@ -417,24 +394,23 @@ dscp_sent_by(int fd)
     static const char data[100];
 
     assert_int_equal(send(fd, data, sizeof data, 0), sizeof data);
-    return dscp_received(fixture.receiver);
+    return dscp_received(f.receiver);
 }
 
 static void
-set_claim(struct identity *id, enum identity_map map, uint64_t key,
-          struct identity_claim c)
+set_claim(enum identity_map map, uint64_t key, struct identity_claim c)
 {
     size_t set;
 
-    assert_int_equal(identity_set_claims(id, map, &key, &c, 1, &set), 0);
-    identity_raise_epoch(id);
+    assert_int_equal(identity_set_claims(f.id, map, &key, &c, 1, &set), 0);
+    identity_raise_epoch(f.id);
 }
 
 static void
-claim(struct identity *id, enum identity_map map, uint64_t key, uint32_t slot,
+claim(enum identity_map map, uint64_t key, uint32_t slot,
       enum claim_source source)
 {
-    set_claim(id, map, key,
+    set_claim(map, key,
               (struct identity_claim){ .slot = slot, .source = source });
 }
 
@@ -445,35 +421,33 @@ add_pod(struct identity *id)
 }
 
 static void
-claim_cgroup(struct identity *id, const char *name, uint32_t slot)
+claim_cgroup(const char *name, uint32_t slot)
 {
-    char *path = xasprintf("%s/%s", fixture.tree, name);
+    char *path = xasprintf("%s/%s", f.tree, name);
     struct stat s;
 
     assert_int_equal(stat(path, &s), 0);
-    claim(id, IDENTITY_CGROUPS, s.st_ino, slot, CLAIM_CGROUP);
+    claim(IDENTITY_CGROUPS, s.st_ino, slot, CLAIM_CGROUP);
     free(path);
 }
 
 static void
-packets_are_of_the_job_of_their_socket(void **state)
+packets_are_of_the_job_of_their_socket(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     int a = sender(0, "a"), b = sender(0, "b"), none = sender(0, "");
     int tos = DSCP_A << 2;
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim_cgroup(f->id, "b", SLOT_B);
+    claim_cgroup("a", SLOT_A);
+    claim_cgroup("b", SLOT_B);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(dscp_sent_by(b), DSCP_B);
     assert_int_equal(dscp_sent_by(b), DSCP_B);
     assert_int_equal(dscp_sent_by(none), 0);
-    assert_int_equal(t[SLOT_A].tx_bytes, 142);
-    assert_int_equal(t[SLOT_B].tx_bytes, 284);
-    assert_int_equal(t[SLOT_B].tx_packets, 2);
-    assert_int_equal(t[SLOT_B].default_bytes, 0);
-    assert_int_equal(t[0].default_bytes, t[0].tx_bytes);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 142);
+    assert_int_equal(f.traffic[SLOT_B].tx_bytes, 284);
+    assert_int_equal(f.traffic[SLOT_B].tx_packets, 2);
+    assert_int_equal(f.traffic[SLOT_B].default_bytes, 0);
+    assert_int_equal(f.traffic[0].default_bytes, f.traffic[0].tx_bytes);
 
     /* A user's mark counts for nobody, and only the policy's are removed. */
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_B << 2 }, sizeof tos);
@@ -488,47 +462,45 @@ packets_are_of_the_job_of_their_socket(void **state)
 /* A claim of a process reaches sockets that it has already, and decides
  * against one of lower precedence. */
 static void
-a_claim_reaches_running_sockets(void **state)
+a_claim_reaches_running_sockets(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
     assert_int_equal(dscp_sent_by(a), 0);
-    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
+    claim(IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
     assert_int_equal(dscp_sent_by(a), DSCP_B);
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_REGISTRATION);
+    claim(IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_REGISTRATION);
     assert_int_equal(dscp_sent_by(a), DSCP_B);
-    assert_int_equal(
-        identity_remove_claim(f->id, IDENTITY_PROCESSES, getpid()), 0);
-    identity_raise_epoch(f->id);
+    assert_int_equal(identity_remove_claim(f.id, IDENTITY_PROCESSES, getpid()),
+                     0);
+    identity_raise_epoch(f.id);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
 }
 
 /* The queue of the level is that of the priority that the uplink has for it.
  */
 static void
-a_priority_selects_the_queue(void **state)
+a_priority_selects_the_queue(void **state OVS_UNUSED)
 {
     static const uint32_t classes[IDENTITY_ORDER_LEVELS] = {
         [1] = 0x90001, [2] = 0x90002
     };
     static const char sent[] = "tc -s class show dev up0 classid 9:2 | "
                                "grep -q \"Sent 142 bytes\"";
-    struct fixture *f = get(state);
     int a = sender(0, "a"), on = 6;
 
     in(0, "tc qdisc add dev up0 root handle 9: htb default 3;"
           "for i in 1 2 3; do tc class add dev up0 parent 9: classid 9:$i "
           "htb rate 1gbit quantum 1514; done");
-    identity_rows(f->id)[SLOT_A].level = 2;
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_set_priorities(f->id, if_nametoindex("up0"), classes);
+    identity_rows(f.id)[SLOT_A].level = 2;
+    claim_cgroup("a", SLOT_A);
+    identity_set_priorities(f.id, if_nametoindex("up0"), classes);
     setsockopt(a, SOL_SOCKET, SO_PRIORITY, &on, sizeof on);
     dscp_sent_by(a);
     in(0, sent);
-    identity_set_priorities(f->id, if_nametoindex("up0"), NULL);
+    identity_set_priorities(f.id, if_nametoindex("up0"), NULL);
     dscp_sent_by(a);
     in(0, sent);
     in(0, "tc qdisc del dev up0 root");
@@ -536,11 +508,11 @@ a_priority_selects_the_queue(void **state)
 
 /* Makes 'iface' the only uplink, and claims cgroup "a". */
 static void
-change_uplink(struct fixture *f, const char *iface)
+change_uplink(const char *iface)
 {
     end_identity();
-    begin_identity(&f->config, iface);
-    claim_cgroup(f->id, "a", SLOT_A);
+    begin_identity(&f.config, iface);
+    claim_cgroup("a", SLOT_A);
 }
 
 /* Returns false if the kernel has no interfaces of this kind. */
@@ -555,30 +527,28 @@ has_kind(const char *make)
 }
 
 static void
-a_vlan_can_be_an_uplink_and_above_one(void **state)
+a_vlan_can_be_an_uplink_and_above_one(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a;
 
     if (!has_kind("ip link add link up0 name up0.5 type vlan id 5")) {
         skip();
     }
     in(0, "ip addr add 10.9.5.1/24 dev up0.5; ip link set up0.5 up");
-    in(f->far, "ip link add link far0 name far0.5 type vlan id 5;"
-               "ip addr add 10.9.5.2/24 dev far0.5; ip link set far0.5 up");
-    claim_cgroup(f->id, "a", SLOT_A);
+    in(f.far, "ip link add link far0 name far0.5 type vlan id 5;"
+              "ip addr add 10.9.5.2/24 dev far0.5; ip link set far0.5 up");
+    claim_cgroup("a", SLOT_A);
     a = open_sender((struct from){ .cgroup = "a", .to = "10.9.5.2" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    change_uplink(f, "up0.5");
+    change_uplink("up0.5");
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     in(0, "ip link del up0.5");
-    in(f->far, "ip link del far0.5");
+    in(f.far, "ip link del far0.5");
 }
 
 static void
-a_bond_can_be_an_uplink(void **state)
+a_bond_can_be_an_uplink(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a;
 
     if (!has_kind("ip link add bond0 type bond mode active-backup")) {
@@ -588,9 +558,9 @@ a_bond_can_be_an_uplink(void **state)
        "ip link add b0 type veth peer far1 netns %d;"
        "ip link set b0 master bond0; ip link set bond0 up;"
        "ip addr add 10.9.6.1/24 dev bond0",
-       (int) f->far);
-    in(f->far, "ip addr add 10.9.6.2/24 dev far1; ip link set far1 up");
-    change_uplink(f, "bond0");
+       (int) f.far);
+    in(f.far, "ip addr add 10.9.6.2/24 dev far1; ip link set far1 up");
+    change_uplink("bond0");
     a = open_sender((struct from){ .cgroup = "a", .to = "10.9.6.2" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     in(0, "ip link del b0; ip link del bond0");
@@ -598,71 +568,65 @@ a_bond_can_be_an_uplink(void **state)
 
 /* An id that is used again is another process. */
 static void
-a_claim_has_the_life_of_its_process(void **state)
+a_claim_has_the_life_of_its_process(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
-    set_claim(f->id, IDENTITY_PROCESSES, getpid(),
+    set_claim(IDENTITY_PROCESSES, getpid(),
               (struct identity_claim){ .ended = 1, .slot = SLOT_A });
     assert_int_equal(dscp_sent_by(a), 0);
-    set_claim(f->id, IDENTITY_PROCESSES, getpid(),
+    set_claim(IDENTITY_PROCESSES, getpid(),
               (struct identity_claim){ .born = UINT64_MAX, .slot = SLOT_A });
     assert_int_equal(dscp_sent_by(a), 0);
 }
 
 static void
-after_the_lease_all_are_equal_and_counted(void **state)
+after_the_lease_all_are_equal_and_counted(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->lease_until = 0;
+    claim_cgroup("a", SLOT_A);
+    f.settings->lease_until = 0;
     assert_int_equal(dscp_sent_by(a), 0);
-    assert_int_equal(t[SLOT_A].tx_bytes, 142);
-    assert_int_equal(t[SLOT_A].default_bytes, 142);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 142);
+    assert_int_equal(f.traffic[SLOT_A].default_bytes, 142);
 }
 
 static void
-an_observer_changes_nothing(void **state)
+an_observer_changes_nothing(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->mode = IDENTITY_COUNTS;
+    claim_cgroup("a", SLOT_A);
+    f.settings->mode = IDENTITY_COUNTS;
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_CONTROL << 2 },
                sizeof(int));
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
-    assert_int_equal(t[SLOT_A].tx_bytes, 142);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 142);
 }
 
 static void
-a_job_has_a_control_class(void **state)
+a_job_has_a_control_class(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a"), b = sender(0, "b");
     int tos = DSCP_CONTROL << 2;
     const long long now = 1000000;
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim_cgroup(f->id, "b", SLOT_B);
+    claim_cgroup("a", SLOT_A);
+    claim_cgroup("b", SLOT_B);
     setsockopt(a, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     setsockopt(b, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
     assert_int_equal(dscp_sent_by(b), DSCP_B); /* It has none. */
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ 0 }, sizeof tos);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    identity_set_control_port(f->id, SLOT_A, htons(PORT));
-    identity_run(f->id, now);
+    identity_set_control_port(f.id, SLOT_A, htons(PORT));
+    identity_run(f.id, now);
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
-    identity_clear_control_ports(f->id, SLOT_A);
-    identity_run(f->id, now + 9); /* Sockets are not disturbed so soon. */
+    identity_clear_control_ports(f.id, SLOT_A);
+    identity_run(f.id, now + 9); /* Sockets are not disturbed so soon. */
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
-    identity_run(f->id, now + 10);
+    identity_run(f.id, now + 10);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
 }
 
@@ -671,7 +635,7 @@ a_job_has_a_control_class(void **state)
 static int
 tag_of_sent(int fd, const void *bytes, size_t size)
 {
-    int packets = open_in(fixture.far, AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)),
+    int packets = open_in(f.far, AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)),
         tag = -2;
     struct cmsghdr *c;
     char data[256];
@@ -692,14 +656,13 @@ tag_sent_by(int fd)
 }
 
 static void
-a_shim_gets_tags(void **state)
+a_shim_gets_tags(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a"), none = sender(0, "");
     int tos = DSCP_CONTROL << 2;
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    claim_cgroup("a", SLOT_A);
+    f.settings->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(a), SLOT_A);
     assert_int_equal(tag_sent_by(none), 0);
     setsockopt(a, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
@@ -709,41 +672,38 @@ a_shim_gets_tags(void **state)
 /* The pod's packets are routed to the uplink; the mark that the pod's root
  * sets itself does not count. */
 static void
-packets_of_a_pod_are_of_its_job(void **state)
+packets_of_a_pod_are_of_its_job(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    int a = sender(f->pod, "a"), none = sender(f->pod, "");
+    int a = sender(f.pod, "a"), none = sender(f.pod, "");
     int mark = (SLOT_A << 1 | 1) << 3;
 
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     assert_int_equal(dscp_sent_by(a), 0); /* No program at "pod0". */
-    assert_int_equal(add_pod(f->id), 0);
+    assert_int_equal(add_pod(f.id), 0);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(setsockopt(none, SOL_SOCKET, SO_MARK, &mark, sizeof mark),
                      0);
     assert_int_equal(dscp_sent_by(none), 0);
-    identity_settings(f->id)->mark_shift = IDENTITY_NO_MARK;
+    f.settings->mark_shift = IDENTITY_NO_MARK;
     assert_int_equal(dscp_sent_by(a), 0);
 }
 
 /* A user's namespace can have the addresses and ports of a connection of
  * another job, but not its socket. */
 static void
-equal_addresses_in_a_namespace_move_nothing(void **state)
+equal_addresses_in_a_namespace_move_nothing(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     struct sockaddr_in name;
     socklen_t size = sizeof name;
     int a = sender(0, "a"), attacker;
 
-    in(f->pod, "ip addr add 10.9.0.1/32 dev lo");
-    assert_int_equal(add_pod(f->id), 0);
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim_cgroup(f->id, "b", SLOT_B);
+    in(f.pod, "ip addr add 10.9.0.1/32 dev lo");
+    assert_int_equal(add_pod(f.id), 0);
+    claim_cgroup("a", SLOT_A);
+    claim_cgroup("b", SLOT_B);
     assert_int_equal(getsockname(a, (struct sockaddr *) &name, &size), 0);
     enter("b");
-    attacker = open_in(f->pod, AF_INET, SOCK_DGRAM, 0);
+    attacker = open_in(f.pod, AF_INET, SOCK_DGRAM, 0);
     enter("");
     bind_to(attacker, "10.9.0.1", ntohs(name.sin_port));
     connect_to(attacker, FAR, PORT);
@@ -751,61 +711,58 @@ equal_addresses_in_a_namespace_move_nothing(void **state)
         send(attacker, "", 1, 0);
         assert_int_equal(dscp_sent_by(a), DSCP_A);
     }
-    assert_int_equal(t[SLOT_A].tx_bytes, 5 * 142);
-    in(f->pod, "ip addr del 10.9.0.1/32 dev lo");
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 5 * 142);
+    in(f.pod, "ip addr del 10.9.0.1/32 dev lo");
 }
 
 static void
-make_ipv6(const struct fixture *f)
+make_ipv6(void)
 {
     in(0, "ip addr replace fd09::1/64 dev up0 nodad");
-    in(f->far, "ip addr replace " FAR6 "/64 dev far0 nodad");
+    in(f.far, "ip addr replace " FAR6 "/64 dev far0 nodad");
 }
 
 static void
-ipv6_is_marked_and_counted(void **state)
+ipv6_is_marked_and_counted(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     static const char data[100];
-    int far = open_in(f->far, AF_INET6, SOCK_DGRAM, 0), a, on = 1;
+    int far = open_in(f.far, AF_INET6, SOCK_DGRAM, 0), a, on = 1;
 
-    make_ipv6(f);
+    make_ipv6();
     expect_messages(far);
     setsockopt(far, SOL_IPV6, IPV6_V6ONLY, &on, sizeof on);
     bind_to(far, "::", PORT);
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     a = open_sender((struct from){ .cgroup = "a", .to = FAR6 });
     assert_int_equal(send(a, data, sizeof data, 0), sizeof data);
     assert_int_equal(dscp_received(far), DSCP_A);
-    assert_int_equal(t[SLOT_A].tx_bytes, 162);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 162);
 }
 
 /* Claims cgroup "a", and looks at the interfaces of pods. */
 static void
-begin_tags(struct fixture *f, enum identity_mode mode)
+begin_tags(enum identity_mode mode)
 {
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->mode = mode;
-    assert_null(pods_create(f->id, &f->pods));
+    claim_cgroup("a", SLOT_A);
+    f.settings->mode = mode;
+    assert_null(pods_create(f.id, &f.pods));
     in(0, "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
 }
 
 /* A shim learns where received packets belong from packets that a pod sends
  * with its own address, and from no others. */
 static void
-only_the_pods_own_source_is_learned(void **state)
+only_the_pods_own_source_is_learned(void **state OVS_UNUSED)
 {
     const uint16_t header[4] = { 0, htons(PORT), htons(sizeof header), 0 };
-    struct fixture *f = get(state);
     int own, another, raw, host;
 
-    begin_tags(f, IDENTITY_TAGS);
-    in(f->pod, "ip addr add 10.9.0.77/32 dev lo");
-    own = sender(f->pod, "a");
-    another = open_sender((struct from){
-        .netns = f->pod, .cgroup = "a", .source = "10.9.0.77" });
-    raw = open_sender((struct from){ .netns = f->pod,
+    begin_tags(IDENTITY_TAGS);
+    in(f.pod, "ip addr add 10.9.0.77/32 dev lo");
+    own = sender(f.pod, "a");
+    another = open_sender(
+        (struct from){ .netns = f.pod, .cgroup = "a", .source = "10.9.0.77" });
+    raw = open_sender((struct from){ .netns = f.pod,
                                      .cgroup = "a",
                                      .type = SOCK_RAW,
                                      .protocol = IPPROTO_UDP });
@@ -822,51 +779,49 @@ only_the_pods_own_source_is_learned(void **state)
     in(0, "ip link add br0 type bridge; ip link set br0 up;"
           "ip addr del 10.9.1.1/24 dev pod0; ip link set pod0 master br0;"
           "ip addr add 10.9.1.1/24 dev br0");
-    in(f->pod, "ip neigh flush dev eth0");
-    pods_run(f->pods);
+    in(f.pod, "ip neigh flush dev eth0");
+    pods_run(f.pods);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(another), SLOT_A | SLOT_TAG_NO_LEARN);
     in(0, "ip link del br0; ip addr add 10.9.1.1/24 dev pod0");
-    in(f->pod, "ip addr del 10.9.0.77/32 dev lo; ip neigh flush dev eth0");
+    in(f.pod, "ip addr del 10.9.0.77/32 dev lo; ip neigh flush dev eth0");
 }
 
 /* Packets of macvlan have their socket at the uplink.  Answers to an address
  * that is the host's too do not come back. */
 static void
-macvlan_needs_no_program_of_its_own(void **state)
+macvlan_needs_no_program_of_its_own(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     struct from from = {
-        .netns = f->pod, .cgroup = "a", .source = "10.9.0.5", .iface = "mv0"
+        .netns = f.pod, .cgroup = "a", .source = "10.9.0.5", .iface = "mv0"
     };
     int own, hosts;
 
-    begin_tags(f, IDENTITY_TAGS);
+    begin_tags(IDENTITY_TAGS);
     in(0,
        "ip link add mv0 link up0 type macvlan mode bridge;"
        "ip link set mv0 netns %d",
-       (int) f->pod);
-    in(f->pod, "ip addr add 10.9.0.5/24 dev mv0;"
-               "ip addr add 10.9.0.1/32 dev mv0; ip link set mv0 up;"
-               "ip neigh add " FAR " lladdr " FAR_MAC " dev mv0");
+       (int) f.pod);
+    in(f.pod, "ip addr add 10.9.0.5/24 dev mv0;"
+              "ip addr add 10.9.0.1/32 dev mv0; ip link set mv0 up;"
+              "ip neigh add " FAR " lladdr " FAR_MAC " dev mv0");
     own = open_sender(from);
     from.source = "10.9.0.1";
     hosts = open_sender(from);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(hosts), SLOT_A | SLOT_TAG_NO_LEARN);
-    in(f->pod, "ip link del mv0");
+    in(f.pod, "ip link del mv0");
 }
 
 /* Any user can bind a socket of IPv6 to an address of a pod. */
 static void
-an_address_of_a_pod_is_not_the_hosts(void **state)
+an_address_of_a_pod_is_not_the_hosts(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     struct from from = { .cgroup = "a", .source = "fd09::1", .to = FAR6 };
     int own, pods_own;
 
-    begin_tags(f, IDENTITY_TAGS);
-    make_ipv6(f);
+    begin_tags(IDENTITY_TAGS);
+    make_ipv6();
     in(0, "ip addr replace fd09:1::1/64 dev pod0 nodad;"
           "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding;"
           "ip neigh replace " FAR6 " lladdr " FAR_MAC " dev up0");
@@ -879,68 +834,64 @@ an_address_of_a_pod_is_not_the_hosts(void **state)
 
 /* netkit has a hook of its own, in the pod's direction. */
 static void
-packets_of_a_pod_behind_netkit_are_of_its_job(void **state)
+packets_of_a_pod_behind_netkit_are_of_its_job(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a;
 
     if (!has_kind("ip link add host0 type netkit")) {
         skip();
     }
-    begin_tags(f, IDENTITY_ORDERS);
+    begin_tags(IDENTITY_ORDERS);
     in(0,
        "ip link set nk0 netns %d; ip addr add 10.9.7.1/24 dev host0;"
        "ip link set host0 up",
-       (int) f->pod);
-    in(f->pod, "ip addr add 10.9.7.2/24 dev nk0; ip link set nk0 up;"
-               "ip route add " FAR " via 10.9.7.1 dev nk0");
-    in(f->far, "ip route add 10.9.7.0/24 via 10.9.0.1");
-    pods_run(f->pods);
-    a = open_sender((struct from){ .netns = f->pod,
-                                   .cgroup = "a",
-                                   .source = "10.9.7.2",
-                                   .iface = "nk0" });
+       (int) f.pod);
+    in(f.pod, "ip addr add 10.9.7.2/24 dev nk0; ip link set nk0 up;"
+              "ip route add " FAR " via 10.9.7.1 dev nk0");
+    in(f.far, "ip route add 10.9.7.0/24 via 10.9.0.1");
+    pods_run(f.pods);
+    a = open_sender((struct from){
+        .netns = f.pod, .cgroup = "a", .source = "10.9.7.2", .iface = "nk0" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    f.settings->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(a), SLOT_A);
     in(0, "ip link del host0");
-    in(f->far, "ip route del 10.9.7.0/24");
+    in(f.far, "ip route del 10.9.7.0/24");
 }
 
 /* With GRO at the host's end, packets of a pod without TSO lose their
  * socket. */
 static void
-gro_is_off_until_the_agent_is_removed(void **state)
+gro_is_off_until_the_agent_is_removed(void **state OVS_UNUSED)
 {
     static const char off[] = "ethtool -k pod0 | "
                               "grep -q \"^generic-receive-offload: %s\"";
-    struct fixture *f = get(state);
-    struct identity_config observe = f->config;
+    struct identity_config observe = f.config;
 
     in(0, "ethtool -K pod0 gro on");
-    begin_tags(f, IDENTITY_ORDERS);
+    begin_tags(IDENTITY_ORDERS);
     in(0, off, "off");
     in(0, "ethtool -K pod0 gro on");
-    pods_run(f->pods);
+    pods_run(f.pods);
     in(0, off, "off");
-    pods_destroy(f->pods);
+    pods_destroy(f.pods);
     end_identity();
     in(0, off, "on");
 
     observe.mode = IDENTITY_COUNTS;
-    assert_null(identity_open(&observe, &f->id));
-    begin_tags(f, IDENTITY_COUNTS);
+    begin_identity(&observe, "up0");
+    begin_tags(IDENTITY_COUNTS);
     in(0, off, "on");
     in(0, "ethtool -K pod0 gro off");
 }
 
 /* Makes a namespace within the pod, whose packets the pod routes. */
 static pid_t
-make_inner(const struct fixture *f)
+make_inner(void)
 {
     pid_t inner = hold_namespace();
 
-    in(f->pod,
+    in(f.pod,
        "ip link add in0 type veth peer eth0 netns %d;"
        "ip addr add 10.9.2.1/24 dev in0; ip link set in0 up;"
        "echo 1 >/proc/sys/net/ipv4/ip_forward",
@@ -948,43 +899,42 @@ make_inner(const struct fixture *f)
     in(inner, "ip addr add 10.9.2.2/24 dev eth0; ip link set eth0 up;"
               "ip route add default via 10.9.2.1");
     in(0, "ip route add 10.9.2.0/24 via 10.9.1.2");
-    in(f->far, "ip route add 10.9.2.0/24 via 10.9.0.1");
+    in(f.far, "ip route add 10.9.2.0/24 via 10.9.0.1");
     return inner;
 }
 
 static void
-remove_inner(const struct fixture *f, pid_t inner)
+remove_inner(pid_t inner)
 {
     kill(inner, SIGKILL);
     waitpid(inner, NULL, 0);
-    in(f->pod, "ip link del in0 2>/dev/null || true");
+    in(f.pod, "ip link del in0 2>/dev/null || true");
     in(0, "ip route del 10.9.2.0/24");
-    in(f->far, "ip route del 10.9.2.0/24");
+    in(f.far, "ip route del 10.9.2.0/24");
 }
 
 /* A pod within the pod has lost its socket at the host's end. */
 static void
-packets_without_a_socket_are_of_their_interface(void **state)
+packets_without_a_socket_are_of_their_interface(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
-    pid_t inner = make_inner(f);
+    char *path = xasprintf("/proc/%d/ns/net", (int) f.pod);
+    pid_t inner = make_inner();
     int fd = sender(inner, "a");
     uint64_t cookie;
 
-    begin_tags(f, IDENTITY_ORDERS);
+    begin_tags(IDENTITY_ORDERS);
     assert_int_equal(dscp_sent_by(fd), 0);
-    assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
-    claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_B, CLAIM_LAUNCHER);
+    assert_int_equal(identity_add_netns(f.id, path, &cookie), 0);
+    claim(IDENTITY_NAMESPACES, cookie, SLOT_B, CLAIM_LAUNCHER);
     assert_int_equal(dscp_sent_by(fd), DSCP_B);
-    identity_settings(f->id)->mark_shift = IDENTITY_NO_MARK;
+    f.settings->mark_shift = IDENTITY_NO_MARK;
     assert_int_equal(dscp_sent_by(fd), DSCP_B);
-    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    f.settings->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(fd), SLOT_B);
-    identity_settings(f->id)->mark_shift = f->config.mark_shift;
+    f.settings->mark_shift = f.config.mark_shift;
     assert_int_equal(tag_sent_by(fd), SLOT_B);
     close(fd);
-    remove_inner(f, inner);
+    remove_inner(inner);
     free(path);
 }
 
@@ -1035,50 +985,46 @@ write_frame(int tap, const uint8_t mac[6])
 
 /* The socket of a virtual machine's packets is that of its interface. */
 static void
-a_virtual_machine_is_of_the_cgroup_of_its_tap(void **state)
+a_virtual_machine_is_of_the_cgroup_of_its_tap(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     uint8_t mac[6];
     int tap;
 
-    begin_tags(f, IDENTITY_ORDERS);
+    begin_tags(IDENTITY_ORDERS);
     tap = open_tap("a", mac);
-    pods_run(f->pods);
+    pods_run(f.pods);
     write_frame(tap, mac);
-    assert_int_equal(dscp_received(f->receiver), DSCP_A);
+    assert_int_equal(dscp_received(f.receiver), DSCP_A);
 }
 
 static void
-a_namespace_can_be_claimed(void **state)
+a_namespace_can_be_claimed(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    int pod = sender(f->pod, "");
-    char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
+    int pod = sender(f.pod, "");
+    char *path = xasprintf("/proc/%d/ns/net", (int) f.pod);
     uint64_t cookie;
 
-    assert_int_equal(add_pod(f->id), 0);
-    assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
-    claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_A, CLAIM_LAUNCHER);
+    assert_int_equal(add_pod(f.id), 0);
+    assert_int_equal(identity_add_netns(f.id, path, &cookie), 0);
+    claim(IDENTITY_NAMESPACES, cookie, SLOT_A, CLAIM_LAUNCHER);
     assert_int_equal(dscp_sent_by(pod), DSCP_A);
-    assert_int_equal(identity_add_netns(f->id, "/proc/self/ns/none", &cookie),
+    assert_int_equal(identity_add_netns(f.id, "/proc/self/ns/none", &cookie),
                      ENOENT);
     free(path);
 }
 
 /* An accepted socket is its listener's; bytes are those of all segments. */
 static void
-bytes_are_those_on_the_wire(void **state)
+bytes_are_those_on_the_wire(void **state OVS_UNUSED)
 {
     static char data[1 << 20];
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
-    int listener, far = open_in(f->far, AF_INET, SOCK_STREAM, 0), fd;
+    int listener, far = open_in(f.far, AF_INET, SOCK_STREAM, 0), fd;
     size_t segments = DIV_ROUND_UP(sizeof data, 1448), got = 0;
 
     enter("a");
     listener = open_in(0, AF_INET, SOCK_STREAM, 0);
     enter("");
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     bind_to(listener, "0.0.0.0", PORT);
     assert_int_equal(listen(listener, 1), 0);
     connect_to(far, "10.9.0.1", PORT);
@@ -1093,11 +1039,13 @@ bytes_are_those_on_the_wire(void **state)
         got += n;
     }
     wait(NULL);
-    assert_true(t[SLOT_A].tx_packets >= segments);
-    assert_true(t[SLOT_A].tx_bytes >= sizeof data + segments * 66);
-    assert_true(t[SLOT_A].tx_bytes < 1.05 * (sizeof data + segments * 66));
-    assert_true(t[SLOT_A].rx_bytes >= 66 * t[SLOT_A].rx_packets);
-    assert_true(t[SLOT_A].rx_packets > 0);
+    assert_true(f.traffic[SLOT_A].tx_packets >= segments);
+    assert_true(f.traffic[SLOT_A].tx_bytes >= sizeof data + segments * 66);
+    assert_true(f.traffic[SLOT_A].tx_bytes
+                < 1.05 * (sizeof data + segments * 66));
+    assert_true(f.traffic[SLOT_A].rx_bytes
+                >= 66 * f.traffic[SLOT_A].rx_packets);
+    assert_true(f.traffic[SLOT_A].rx_packets > 0);
 }
 
 /* Adds the bytes sent to the far end, by IPv4 and by IPv6. */
@@ -1114,26 +1062,25 @@ take_pair(uint16_t slot, const uint8_t remote[16], uint64_t bytes, void *sums_)
 }
 
 static void
-bytes_are_counted_by_address_while_wanted(void **state)
+bytes_are_counted_by_address_while_wanted(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a"), six;
     uint64_t sums[2] = { 0, 0 };
 
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     dscp_sent_by(a);
-    identity_take_pairs(f->id, take_pair, sums);
+    identity_take_pairs(f.id, take_pair, sums);
     assert_int_equal(sums[0], 0);
-    identity_settings(f->id)->max_pairs = 100;
+    f.settings->max_pairs = 100;
     dscp_sent_by(a);
     dscp_sent_by(a);
-    make_ipv6(f);
+    make_ipv6();
     six = open_sender((struct from){ .cgroup = "a", .to = FAR6 });
     assert_int_equal(write(six, "", 1), 1);
-    identity_take_pairs(f->id, take_pair, sums);
+    identity_take_pairs(f.id, take_pair, sums);
     assert_int_equal(sums[0], 284);
     assert_int_equal(sums[1], 63);
-    identity_take_pairs(f->id, take_pair, sums);
+    identity_take_pairs(f.id, take_pair, sums);
     assert_int_equal(sums[0], 284);
 }
 
@@ -1156,22 +1103,21 @@ take(const struct identity_question *question, void *taken_)
 
 /* The kernel asks once about a process, not for each of its sockets. */
 static void
-the_kernel_asks_about_a_process_once(void **state)
+the_kernel_asks_about_a_process_once(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     struct questions_taken taken = { 0, 0, 0 };
     struct stat s;
     int a = sender(0, "a"), b = sender(0, "a");
 
-    identity_take_questions(f->id, take, &taken);
+    identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
     assert_int_equal(taken.by_rule, 0);
-    assert_int_equal(stat(f->tree, &s), 0); /* Of "f->receiver". */
+    assert_int_equal(stat(f.tree, &s), 0); /* Of "f.receiver". */
     assert_int_equal(taken.cgroup, s.st_ino);
-    identity_set_ports(f->id, PORT, PORT, 2);
+    identity_set_ports(f.id, PORT, PORT, 2);
     assert_int_equal(dscp_sent_by(a), 0);
     assert_int_equal(dscp_sent_by(b), 0);
-    identity_take_questions(f->id, take, &taken);
+    identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
     assert_int_equal(taken.by_rule, 1);
 }
@@ -1187,7 +1133,7 @@ take_copy(const struct identity_question *question, void *copy)
 
 /* Only of a socket of another namespace that has been bound before. */
 static void
-the_kernel_asks_about_what_may_be_a_copy(void **state)
+the_kernel_asks_about_what_may_be_a_copy(void **state OVS_UNUSED)
 {
     static const struct {
         const char *source, *to;
@@ -1198,13 +1144,11 @@ the_kernel_asks_about_what_may_be_a_copy(void **state)
         { "10.9.1.2", FAR, true },
         { "fd09::7", FAR6, true },
     };
-    struct fixture *f = get(state);
-
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         bool six = strchr(cases[i].to, ':');
         struct sockaddr_storage to = address_of(cases[i].to, PORT);
         struct identity_copy copy = { .uid = UINT32_MAX };
-        int fd = open_in(cases[i].away ? f->pod : 0, six ? AF_INET6 : AF_INET,
+        int fd = open_in(cases[i].away ? f.pod : 0, six ? AF_INET6 : AF_INET,
                          SOCK_STREAM, 0);
         char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
         int on = 1;
@@ -1219,7 +1163,7 @@ the_kernel_asks_about_what_may_be_a_copy(void **state)
             _exit(0);
         }
         waitpid(pid, NULL, 0);
-        identity_take_questions(f->id, take_copy, &copy);
+        identity_take_questions(f.id, take_copy, &copy);
         if (!cases[i].away || !cases[i].source) {
             assert_int_equal(copy.uid, UINT32_MAX);
             continue;
@@ -1240,44 +1184,41 @@ the_kernel_asks_about_what_may_be_a_copy(void **state)
 /* A socket from before the programs has its cgroup at once, and its process
  * when the agent says so. */
 static void
-older_sockets_are_adopted(void **state)
+older_sockets_are_adopted(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a, b;
 
     end_identity();
     a = sender(0, "a");
     b = sender(0, "b");
-    begin_identity(&f->config, "up0");
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
+    begin_identity(&f.config, "up0");
+    claim_cgroup("a", SLOT_A);
+    claim(IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(dscp_sent_by(b), 0);
-    identity_adopt(f->id, getpid());
+    identity_adopt(f.id, getpid());
     assert_int_equal(dscp_sent_by(b), DSCP_B);
 }
 
 /* The programs go on without an agent, and the next one finds the sockets. */
 static void
-the_next_agent_goes_on(void **state)
+the_next_agent_goes_on(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_close(f->id);
+    claim_cgroup("a", SLOT_A);
+    identity_close(f.id);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, "up0"));
+    assert_null(identity_open(&f.config, &f.id));
+    assert_null(identity_add_uplink(f.id, "up0"));
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    assert_int_equal(identity_traffic(f->id)[SLOT_A].tx_bytes, 284);
+    assert_int_equal(identity_traffic(f.id)[SLOT_A].tx_bytes, 284);
 }
 
 static void
-one_agent_has_an_uplink(void **state)
+one_agent_has_an_uplink(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    struct identity_config other = f->config;
+    struct identity_config other = f.config;
     struct identity *second;
     char *error;
 
@@ -1307,10 +1248,9 @@ keep_two_capabilities(void)
 }
 
 static void
-two_capabilities_are_enough(void **state)
+two_capabilities_are_enough(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
-    struct identity_config other = f->config;
+    struct identity_config other = f.config;
     struct identity *second;
     pid_t pid;
     int status;
@@ -1327,37 +1267,35 @@ two_capabilities_are_enough(void **state)
 }
 
 static void
-an_uplink_that_is_made_again_has_its_program_at_once(void **state)
+an_uplink_that_is_made_again_has_its_program_at_once(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
-    begin_tags(f, IDENTITY_ORDERS);
-    identity_run(f->id, 100000);
+    begin_tags(IDENTITY_ORDERS);
+    identity_run(f.id, 100000);
     in(0, "ip link del up0");
-    make_uplink(f);
-    pods_run(f->pods);
-    identity_run(f->id, 100001);
+    make_uplink();
+    pods_run(f.pods);
+    identity_run(f.id, 100001);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
 }
 
 static void
-what_somebody_removed_comes_back(void **state)
+what_somebody_removed_comes_back(void **state OVS_UNUSED)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     in(0,
        "rm -f %s/link-stagecoach_out-*;"
        "tc qdisc del dev up0 clsact 2>/dev/null || true",
-       f->config.pins);
+       f.config.pins);
     /* The kernel ends a link a moment after its last reference. */
     for (int i = 0; i < 100 && dscp_sent_by(a); i++) {
         usleep(10000);
     }
     assert_int_equal(dscp_sent_by(a), 0);
-    identity_run(f->id, 100000);
+    identity_run(f.id, 100000);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
 }
 
