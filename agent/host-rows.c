@@ -154,18 +154,6 @@ get_row(struct wanted *w, const char *name)
     return &job->row;
 }
 
-static void
-take_owners(struct wanted *w, const struct hostsrec_host_wanted *db)
-{
-    w->trusts_environment = !db->trust || strcmp(db->trust, "registered");
-    for (size_t i = 0; i < db->n_owner_uid; i++) {
-        struct wanted_job *job = get_job(w, db->key_owner_uid[i]);
-
-        job->has_uid = true;
-        job->uid = db->value_owner_uid[i];
-    }
-}
-
 static uint32_t
 get_congestion_share(const struct hostsrec_host_wanted *db, const char *key)
 {
@@ -214,7 +202,13 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
         .beta = get_congestion_share(db, "beta"),
         .floor = get_congestion_share(db, "floor"),
     };
-    take_owners(w, db);
+    w->trusts_environment = !db->trust || strcmp(db->trust, "registered");
+    for (size_t i = 0; i < db->n_owner_uid; i++) {
+        struct wanted_job *job = get_job(w, db->key_owner_uid[i]);
+
+        job->has_uid = true;
+        job->uid = db->value_owner_uid[i];
+    }
     for (size_t i = 0; i < db->n_level; i++) {
         struct shim_slot *row = get_row(w, db->key_level[i]);
 

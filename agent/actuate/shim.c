@@ -132,20 +132,6 @@ request_tables(struct shim_actuator *s)
     send_request(s, SHIM_SLOT_LIST, NULL, 0);
 }
 
-static void
-report_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
-              size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *job = slot_table_name(&s->base.slots, slots[i].slot);
-
-        if (job) {
-            s->base.events->bursts(job, &slots[i].tx_bursts,
-                                   &slots[i].rx_bursts, s->base.aux);
-        }
-    }
-}
-
 /* Handle the reply to a request, 'n' items after its head. */
 
 static int
@@ -158,7 +144,14 @@ handle_stats(struct shim_actuator *s, const void *body, size_t n)
     if (!s->pending) {
         traffic_add_stats(&s->traffic, stats, slots, n,
                           actuator_report_traffic, &s->base);
-        report_bursts(s, slots, n);
+        for (size_t i = 0; i < n; i++) {
+            const char *job = slot_table_name(&s->base.slots, slots[i].slot);
+
+            if (job) {
+                s->base.events->bursts(job, &slots[i].tx_bursts,
+                                       &slots[i].rx_bursts, s->base.aux);
+            }
+        }
         s->queued_bytes = stats->queued_bytes;
         s->stats = *stats;
     }

@@ -376,31 +376,20 @@ find_user(const char *path, uid_t *uidp)
     return found;
 }
 
-/* Finds the user of a job whose cgroup root has created, unless its launcher
- * has named it.  The first processes may still be root's. */
-static void
-find_user_of(struct tracker *t, struct job *job)
-{
-    char *path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
-    uid_t uid;
-
-    if (job->cgroup
-        && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
-        && find_user(path, &uid)) {
-        registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
-    }
-    free(path);
-}
-
 static void
 see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
 {
     struct tracker *t = t_;
     struct job *job = registry_see(&t->registry, name, id, uid, t->now);
+    char *path = xasprintf("%s/%s", t->config.cgroup_root, name);
 
-    if (job) {
-        find_user_of(t, job);
+    /* The user of a job whose cgroup root has created, unless its launcher has
+     * named it.  The first processes may still be root's. */
+    if (job && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
+        && find_user(path, &uid)) {
+        registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
     }
+    free(path);
 }
 
 /* Scans the tree of jobs, and checks the claims. */

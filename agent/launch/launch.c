@@ -76,18 +76,6 @@ job_cgroup_enter(char *dir, pid_t pid)
     return error;
 }
 
-static bool
-parse_rung(const char *s, int *rung)
-{
-    size_t n = strspn(s, "0123456789");
-
-    if (!n || n > 4 || s[n] || atoi(s) > STAGE_NAME_MAX_RUNG) {
-        return false;
-    }
-    *rung = atoi(s);
-    return true;
-}
-
 char *
 stage_name_parse(const char *place, const char *text, char separator,
                  struct stage_name *stage)
@@ -95,13 +83,18 @@ stage_name_parse(const char *place, const char *text, char separator,
     const char *end = strchr(text, separator);
     size_t n = end ? end - text : strlen(text);
     struct stage_name parsed = { .rung = -1 };
+    size_t digits = end ? strspn(end + 1, "0123456789") : 0;
     char *error;
 
     if (n < sizeof parsed.cojob) {
         memcpy(parsed.cojob, text, n);
     }
+    if (digits > 0 && digits <= 4 && !end[1 + digits]) {
+        parsed.rung = atoi(end + 1);
+    }
     if (cgroup_name_is_valid(parsed.cojob)
-        && (!end || parse_rung(end + 1, &parsed.rung))) {
+        && (!end
+            || (parsed.rung >= 0 && parsed.rung <= STAGE_NAME_MAX_RUNG))) {
         *stage = parsed;
         return NULL;
     }

@@ -116,19 +116,6 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
     }
 }
 
-/* Stores the sender that the kernel has passed, or user and process -1. */
-static void
-get_sender(struct msghdr *msg, struct ucred *sender)
-{
-    *sender = (struct ucred) { .uid = (uid_t) -1, .gid = (gid_t) -1 };
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS
-            && c->cmsg_len == CMSG_LEN(sizeof *sender)) {
-            memcpy(sender, CMSG_DATA(c), sizeof *sender);
-        }
-    }
-}
-
 /* Reads the received datagrams, some hundreds at most. */
 void
 progress_socket_run(struct progress_socket *ps)
@@ -142,13 +129,20 @@ progress_socket_run(struct progress_socket *ps)
             .msg_iov = &iov, .msg_iovlen = 1,
             .msg_control = control, .msg_controllen = sizeof control,
         };
-        struct ucred sender;
+        /* That the kernel passes. */
+        struct ucred sender = { .uid = (uid_t) -1, .gid = (gid_t) -1 };
         ssize_t n = recvmsg(ps->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
         if (n < 0) {
             return;
         }
-        get_sender(&msg, &sender);
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c;
+             c = CMSG_NXTHDR(&msg, c)) {
+            if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS
+                && c->cmsg_len == CMSG_LEN(sizeof sender)) {
+                memcpy(&sender, CMSG_DATA(c), sizeof sender);
+            }
+        }
         take_datagram(ps, data, n, &sender);
     }
 }

@@ -72,17 +72,13 @@ log_number(const char *text, double *valuep)
     return true;
 }
 
-static bool
-is_count(double value)
-{
-    return value >= 0 && value <= PROGRESS_MAX_INTEGER
-           && value == floor(value);
-}
-
 bool
 log_report(struct log_decoder *d, enum log_key key, double value)
 {
-    if (key == LOG_METRIC ? !isfinite(value) : !is_count(value)) {
+    if (!isfinite(value)
+        || (key != LOG_METRIC
+            && (value < 0 || value > PROGRESS_MAX_INTEGER
+                || value != floor(value)))) {
         return false;
     }
     if (key == LOG_METRIC) {

@@ -255,19 +255,6 @@ enter(const struct tail_start *start)
     return has_changed(start) ? NULL : fail("give up its rights");
 }
 
-/* Receives the message with which the agent starts this process. */
-static void
-receive_start(struct tail_start *start)
-{
-    if (recv(TAIL_CONTROL, start, sizeof *start, 0) != sizeof *start) {
-        fprintf(stderr, "%s: only stagecoach-agent starts this program\n",
-                program_name);
-        exit(EXIT_FAILURE);
-    }
-    start->job[sizeof start->job - 1] = '\0';
-    start->spec[sizeof start->spec - 1] = '\0';
-}
-
 int
 main(int argc OVS_UNUSED, char *argv[])
 {
@@ -280,7 +267,13 @@ main(int argc OVS_UNUSED, char *argv[])
     set_program_name(argv[0]);
     prctl(PR_SET_NAME, TAIL_PROGRAM, 0, 0, 0); /* It was executed by number. */
     close(TAIL_SELF);
-    receive_start(&start);
+    if (recv(TAIL_CONTROL, &start, sizeof start, 0) != sizeof start) {
+        fprintf(stderr, "%s: only stagecoach-agent starts this program\n",
+                program_name);
+        return EXIT_FAILURE;
+    }
+    start.job[sizeof start.job - 1] = '\0';
+    start.spec[sizeof start.spec - 1] = '\0';
     failed = enter(&start);
     if (failed) {
         leave(&t, TAIL_FAILED, failed);
