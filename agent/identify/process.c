@@ -9,7 +9,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/nsfs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,21 +58,24 @@ process_read(pid_t pid, struct process *process)
     char text[1024];
     const char *p;
     char state;
-    int parent;
 
     if (process_read_file(pid, "stat", text, sizeof text) <= 0) {
         return false;
     }
-    /* The name before it, in parentheses, may contain any character. */
+    /* The name before it, in parentheses, may contain any character.  sscanf()
+     * would take most of the time of a question of the kernel. */
     p = strrchr(text, ')');
-    if (!p || sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
-                     "%*u %*d %*d %*d %*d %*d %*d %"SCNu64, &state, &parent,
-                     &process->born) != 3) {
+    if (!p || !p[1] || !p[2]) {
         return false;
     }
+    state = p[2];
     process->pid = pid;
-    process->parent = parent;
-    return state != 'Z' && state != 'X';
+    process->parent = atoi(p + 3);
+    for (int field = 3; p && field <= 22; field++) {
+        p = strchr(p + 1, ' ');
+    }
+    process->born = p ? strtoull(p, NULL, 10) : 0;
+    return p && state != 'Z' && state != 'X';
 }
 
 /* Returns the initial environment of 'pid', strings that each end in a null
