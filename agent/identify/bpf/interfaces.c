@@ -181,8 +181,8 @@ tc_program_detach(int ifindex, enum tc_program_place place, const char *pin)
 struct pods {
     struct identity *identity;
     struct mnl_socket *events;
-    bool missed; /* Events were lost: all are looked at. */
-    char message[MESSAGE_SIZE];
+    char message[MESSAGE_SIZE]; /* Aligned. */
+    bool missed;                /* Events were lost: all are looked at. */
 };
 
 /* Kinds of interfaces that lead to pods and virtual machines. */
