@@ -135,9 +135,6 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
-/* New flows a second beyond the share: fewer replace old ones of the job. */
-#define MANY_FLOWS 1000
-
 /* Counts what a shim has refused to the user of a job. */
 static void
 on_refused(const char *name, uint64_t n, void *a_)
@@ -146,7 +143,7 @@ on_refused(const char *name, uint64_t n, void *a_)
     struct registry *registry = tracker_registry(a->tracker);
     const struct job *job = registry_find(registry, name);
 
-    if (job && job->has_uid && n >= MANY_FLOWS) {
+    if (job && job->has_uid) {
         users_find(&registry->users, job->uid, 0)->n_other += n;
     }
 }

@@ -29,7 +29,10 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
 #define REFUSED_MS 1000        /* Between requests of SHIM_REFUSED. */
-#define PEERS_MS 1000          /* Between requests of SHIM_PEERS. */
+/* New flows in that time beyond the share: fewer replace old ones of the
+ * job. */
+#define MANY_FLOWS 1000
+#define PEERS_MS 1000 /* Between requests of SHIM_PEERS. */
 /* Up to FEW_JOBS, bins are requested each time, so that iterations are counted
  * early; with more jobs one time of SELDOM: the shim keeps a little more than
  * a second. */
@@ -75,8 +78,8 @@ struct shim_actuator {
     long long last_rx;          /* time_msec() of the last message, or of the
                                  * connect. */
 
-    struct slot_changes slot_changes; /* Too large for the stack. */
-    uint64_t refused[SHIM_MAX_SLOTS]; /* Of the last reply. */
+    struct slot_changes slot_changes;            /* Too large for the stack. */
+    struct shim_refused refused[SHIM_MAX_SLOTS]; /* The last, by slot. */
 };
 
 static const struct actuator_class shim_actuator_class;
@@ -284,11 +287,14 @@ handle_refused(struct shim_actuator *s, const void *body, size_t size)
     for (size_t i = 0; i < n; i++) {
         uint16_t slot = refused[i].slot % SHIM_MAX_SLOTS;
         const char *job = slot_table_name(&s->base.slots, slot);
-        uint64_t was = s->refused[slot], now = refused[i].count;
+        int64_t flows = refused[i].count - s->refused[slot].count;
+        int32_t records = refused[i].records - s->refused[slot].records;
+        uint64_t new =
+            (flows < MANY_FLOWS ? 0 : flows) + (records < 0 ? 0 : records);
 
-        s->refused[slot] = now;
-        if (job && now > was) {
-            s->base.events->refused(job, now - was, s->base.aux);
+        s->refused[slot] = refused[i];
+        if (job && new) {
+            s->base.events->refused(job, new, s->base.aux);
         }
     }
     return 0;

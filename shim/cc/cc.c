@@ -14,14 +14,19 @@
 #include "shim/clock/counter.h"
 
 #define SWEEP_NS MS             /* Between two searches for old flows. */
+#define SWEEP 16                /* Flows to check in each. */
 #define UNIT 1e6                /* Of the law's shares. */
+
+/* Time from the last packet of a connection until its record is removed. */
+#define ENDED_NS NS_PER_S
+#define IDLE_NS (60 * NS_PER_S)
+#define TRANSLATED_NS (7200 * NS_PER_S)
 
 struct cc *
 cc_create(const struct cc_config *config)
 {
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc *cc = allocate(1, sizeof *cc);
-    uint64_t seed;
 
     cc->config = *config;
     cc->jobs = rank_queues_jobs(config->queues);
@@ -29,10 +34,8 @@ cc_create(const struct cc_config *config)
     cc->gamma = law.gamma * UNIT;
     cc->beta = law.beta * UNIT;
     cc->floor = law.floor * UNIT;
-    crypto_shorthash_siphash24((uint8_t *) &seed, NULL, 0, config->secret);
-    cc->flows = cc_flows_create(config->max_flows, seed);
-    memcpy(cc->remotes.secret, config->secret, sizeof cc->remotes.secret);
-    cc->remotes.number = config->number;
+    record_table_init(&cc->flows, sizeof(struct cc_flow), config->max_flows);
+    remote_shims_init(&cc->remotes, config);
     return cc;
 }
 
@@ -40,7 +43,7 @@ void
 cc_destroy(struct cc *cc)
 {
     if (cc) {
-        cc_flows_destroy(cc->flows);
+        record_table_uninit(&cc->flows);
         remote_shims_uninit(&cc->remotes);
         sodium_memzero(cc, sizeof *cc);
         free(cc);
@@ -63,27 +66,57 @@ is_control_port(const struct cc *cc, const struct shim_flow_key *key)
     return false;
 }
 
-/* Returns the record of the segment's flow, maybe a new one, or NULL. */
-static struct cc_flow *
-find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
+static void
+remove_flow(struct cc *cc, struct cc_flow *flow)
 {
-    struct cc_flow *flow = cc_flows_find(cc->flows, &seg->key);
+    downlink_remove(cc, flow);
+    uplink_remove(cc, flow);
+    record_table_remove(&cc->flows, &flow->record);
+}
+
+/* Returns the record of a new flow, maybe in place of another, or NULL. */
+static struct cc_flow *
+add_flow(struct cc *cc, const struct shim_flow_key *key, uint16_t slot,
+         uint64_t now)
+{
+    struct record *old = record_table_choose(&cc->flows, slot, now);
+    struct cc_flow *flow;
+
+    if (old) {
+        remove_flow(cc, (struct cc_flow *) old);
+    }
+    flow = (struct cc_flow *) record_table_add(&cc->flows, key, slot, now);
+    if (flow) {
+        flow->in.window = CC_WINDOW_ANY;
+    }
+    return flow;
+}
+
+/* Returns the record of the segment's flow, maybe a new one, or NULL.  From
+ * the uplink, slot 0 means that its job is not known. */
+static struct cc_flow *
+find_flow(struct cc *cc, const struct segment *seg, bool from_host,
+          uint16_t slot, uint64_t now)
+{
+    struct cc_flow *flow =
+        (struct cc_flow *) record_table_find(&cc->flows, &seg->key);
 
     if (!flow && !(seg->flags & SEGMENT_RST)) {
-        flow = cc_flows_add(cc->flows, &seg->key, now);
+        flow = add_flow(cc, &seg->key, slot, now);
     }
     if (flow) {
-        if (!flow->remote || !remote_shim_seen(flow->remote, &seg->key, now)) {
-            flow->remote =
-                remote_shims_find(&cc->remotes, &seg->key, now, true);
+        if (slot != flow->record.slot && (slot || from_host)) {
+            record_table_move(&cc->flows, &flow->record, slot);
         }
-        flow->last = now;
+        cc_find_remote(cc, flow, now);
+        flow->record.last = now;
         flow->ended |= (seg->flags & (SEGMENT_FIN | SEGMENT_RST)) != 0;
     }
     return flow;
 }
 
-/* The host's SYN contains its window scale and whether it wants ECN. */
+/* The host's SYN contains its window scale and whether it wants ECN.  Its
+ * SYN-ACK says that it has taken the remote end's SYN. */
 static void
 host_syn(struct cc_frame *frame, struct segment *seg,
          const struct segment_options *o, struct cc_flow *flow, uint64_t now)
@@ -93,10 +126,15 @@ host_syn(struct cc_frame *frame, struct segment *seg,
     cc_window_syn(&flow->window, frame->data, seg, o);
     flow->syn_at = again ? 0 : now;
     flow->syn_seq = seg->seq;
-    flow->hello_sent &= again;
     flow->ended = false;
-    if (!again && !(seg->flags & SEGMENT_ACK)) {
-        flow->has_ecn = flow->window.remote_syn_seen = false;
+    if (!again) {
+        bool taken = seg->flags & SEGMENT_ACK && flow->remote_syn.seen;
+
+        flow->window.remote_syn_seen = taken;
+        flow->window.remote_scales = taken && flow->remote_syn.scales;
+        flow->has_ecn = taken && flow->remote_syn.has_ecn;
+        flow->remote_syn.seen = flow->hello_sent = flow->in.bulk = false;
+        flow->in.window = CC_WINDOW_ANY;
     }
     flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
 }
@@ -155,7 +193,6 @@ host_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
              const struct segment_options *o, struct cc_flow *flow,
              struct verdict *v, uint64_t now)
 {
-    flow->slot = v->slot;
     if (seg->flags & SEGMENT_SYN) {
         host_syn(frame, seg, o, flow, now);
     } else if (cc_window_apply(&flow->window, frame->data, seg,
@@ -196,29 +233,32 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
         make_control(cc, v);
         return true;
     }
-    flow = find_flow(cc, &seg, now);
+    flow = find_flow(cc, &seg, true, v->slot, now);
     if (flow) {
         host_segment(cc, frame, &seg, &o, flow, v, now);
     }
     return true;
 }
 
+/* A SYN of the remote end changes nothing until the host has taken it, nor
+ * does one that repeats a SYN-ACK: who could reset a connection by it would be
+ * without limits. */
 static void
 remote_syn(const struct segment *seg, const struct segment_options *o,
            struct cc_flow *flow, uint64_t now)
 {
+    bool has_ecn = seg->flags & SEGMENT_ECE;
+
     if (!(seg->flags & SEGMENT_ACK)) {
-        /* A new connection, maybe with the ports of an old one. */
-        flow->window.host_syn_seen = flow->window.has_edge = false;
-        flow->hello_sent = flow->has_ecn = flow->ended = false;
-        flow->in.bulk = false;
-        flow->in.window = CC_WINDOW_ANY;
-        flow->syn_at = 0;
-    }
-    cc_window_remote_syn(&flow->window, o);
-    flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
-    if (seg->flags & SEGMENT_ACK && flow->syn_at) {
-        cc_rtt_sample(cc_rtt_of(flow), now - flow->syn_at, now);
+        flow->remote_syn.seen = true;
+        flow->remote_syn.scales = o->scale_at != 0;
+        flow->remote_syn.has_ecn = has_ecn;
+    } else if (!flow->window.remote_syn_seen) {
+        cc_window_remote_syn(&flow->window, o);
+        flow->has_ecn |= has_ecn;
+        if (flow->syn_at) {
+            cc_rtt_sample(cc_rtt_of(flow), now - flow->syn_at, now);
+        }
     }
     flow->syn_at = 0;
 }
@@ -227,7 +267,7 @@ static void
 uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
                uint16_t slot, uint64_t now)
 {
-    struct cc_flow *flow = find_flow(cc, seg, now);
+    struct cc_flow *flow = find_flow(cc, seg, false, slot, now);
     uint32_t length = frame->length;
     struct segment_options o;
 
@@ -235,7 +275,6 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
         cc->other_bytes += length;
         return;
     }
-    flow->slot = slot ? slot : flow->slot;
     segment_options(frame->data, seg, &o);
     if (seg->flags & SEGMENT_SYN) {
         remote_syn(seg, &o, flow, now);
@@ -277,7 +316,7 @@ take_flows(struct cc *cc, const struct shim_flow_key *hosts,
 
         key.local_port = is_grant ? g->sender_port : g->receiver_port;
         key.remote_port = is_grant ? g->receiver_port : g->sender_port;
-        flow = cc_flows_find(cc->flows, &key);
+        flow = (struct cc_flow *) record_table_find(&cc->flows, &key);
         if (flow && is_grant) {
             counter_add(&cc->grants_taken, 1);
             uplink_hold(cc, flow, g->bps, now + g->ms * MS, now);
@@ -327,13 +366,28 @@ cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
     return true;
 }
 
-/* Applies the law, removes old flows and asks for answers, from time to
+/* Removes a flow that is old, and takes one from a job that has ended. */
+static void
+check_flow(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    uint64_t lifetime = (flow->ended                           ? ENDED_NS
+                         : cc_window_translates(&flow->window) ? TRANSLATED_NS
+                                                               : IDLE_NS);
+
+    if (now > flow->record.last + lifetime) {
+        remove_flow(cc, flow);
+    } else if (!job_slots_treatment(cc->config.slots, flow->record.slot, true)
+                    .in_use) {
+        record_table_move(&cc->flows, &flow->record, 0);
+    }
+}
+
+/* Applies the law, checks some flows and asks for answers, from time to
  * time. */
 static void
 sweep(struct cc *cc, uint64_t now)
 {
     struct remote_shim *rs;
-    struct cc_flow *flow;
 
     if (now - cc->swept < SWEEP_NS) {
         return;
@@ -343,10 +397,12 @@ sweep(struct cc *cc, uint64_t now)
                     : __atomic_load_n(&cc->gamma, __ATOMIC_RELAXED) / UNIT;
     cc->law.beta = __atomic_load_n(&cc->beta, __ATOMIC_RELAXED) / UNIT;
     cc->law.floor = __atomic_load_n(&cc->floor, __ATOMIC_RELAXED) / UNIT;
-    while ((flow = cc_flows_sweep(cc->flows, now))) {
-        downlink_remove(cc, flow);
-        uplink_remove(cc, flow);
-        cc_flows_remove(cc->flows, flow);
+    for (int i = 0; i < SWEEP; i++) {
+        struct record *r = record_table_next(&cc->flows);
+
+        if (r) {
+            check_flow(cc, (struct cc_flow *) r, now);
+        }
     }
     rs = remote_shims_run(&cc->remotes, now);
     if (rs) {
@@ -391,10 +447,24 @@ cc_peers(struct cc *cc, struct shim_peer *peers, size_t *n)
     return remote_shims_list(&cc->remotes, peers, n);
 }
 
+uint64_t
+cc_refused(const struct cc *cc, uint16_t slot)
+{
+    return (record_table_refused(&cc->flows, slot)
+            + record_table_refused(&cc->remotes.table, slot));
+}
+
+void
+cc_forget(struct cc *cc, uint16_t slot)
+{
+    record_table_forget(&cc->flows, slot);
+    record_table_forget(&cc->remotes.table, slot);
+}
+
 void
 cc_stats(const struct cc *cc, struct shim_stats *stats)
 {
-    stats->cc_flows = counter_get(&cc->flows->n);
+    stats->cc_flows = SHARES_LOAD(&cc->flows.shares.n);
     stats->cc_windows = counter_get(&cc->windows);
     stats->cc_grants_sent = counter_get(&cc->grants_sent);
     stats->cc_grants_taken = counter_get(&cc->grants_taken);

@@ -147,6 +147,12 @@ void cc_set_law(struct cc *, const struct shim_congestion *);
 void cc_set_keys(struct cc *, const struct shim_key *, size_t n);
 bool cc_peers(struct cc *, struct shim_peer *peers, size_t *n);
 
+/* Returns how many records of connections and of remote hosts were refused to
+ * the job of 'slot', or taken from it, beyond its share.  cc_forget(): the
+ * slot is another job's from now on. */
+uint64_t cc_refused(const struct cc *, uint16_t slot);
+void cc_forget(struct cc *, uint16_t slot);
+
 /* Fills in the counters of congestion control. */
 void cc_stats(const struct cc *, struct shim_stats *);
 

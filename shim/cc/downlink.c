@@ -127,7 +127,7 @@ downlink_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
         return 0;
     }
     if (!in->ack_queue) {
-        in->ack_queue = job_queues_flow_new(cc->jobs, flow->slot);
+        in->ack_queue = job_queues_flow_new(cc->jobs, flow->record.slot);
         in->ack_bps = 0;
     }
     if (in->ack_queue) {
@@ -167,10 +167,11 @@ begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
 
-    if (flow->remote && (!in->active || in->quiet)
-        && now - in->free_at > FREE_NS) {
+    struct remote_shim *rs = cc_remote_of(flow);
+
+    if (rs && (!in->active || in->quiet) && now - in->free_at > FREE_NS) {
         in->free_at = now;
-        remote_shim_count(flow->remote, 0, CC_SMALL_BYTES, 0, now);
+        remote_shim_count(rs, 0, CC_SMALL_BYTES, 0, now);
     }
     if (!in->active) {
         join_downlink(cc, flow, now);
@@ -335,11 +336,12 @@ fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
     struct cc_arriving *in = &flow->in;
 
     adapt_core_limit(cc, flow, now);
-    *share = (struct cc_share){ .demand = demand_of(cc, in),
-                                .excess = in->excess,
-                                .rank = job_slots_rank(cc->config.slots,
-                                                       flow->slot, leased),
-                                .id = in->position };
+    *share =
+        (struct cc_share){ .demand = demand_of(cc, in),
+                           .excess = in->excess,
+                           .rank = job_slots_rank(cc->config.slots,
+                                                  flow->record.slot, leased),
+                           .id = in->position };
     if (in->core && share->demand > in->core) {
         share->demand = in->core;
     }
@@ -407,8 +409,8 @@ add_grant(struct cc *cc, struct remote_shim *rs, struct cc_flow *flow,
           uint64_t now)
 {
     message_add(cc, rs, GRANT_RATES,
-                &(struct grant){ .sender_port = flow->key.remote_port,
-                                 .receiver_port = flow->key.local_port,
+                &(struct grant){ .sender_port = flow->record.key.remote_port,
+                                 .receiver_port = flow->record.key.local_port,
                                  .ms = HOLD_MS,
                                  .bps = flow->in.granted },
                 now);

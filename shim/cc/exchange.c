@@ -156,7 +156,7 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now,
         return false;
     }
     *hosts = p.key;
-    rs = remote_shims_find(&cc->remotes, &p.key, now, false);
+    rs = remote_shims_find(&cc->remotes, &p.key);
     if (!read_message(cc, frame, &p, rs, m, now)) {
         m->type = 0;
         return true;

@@ -3,36 +3,23 @@
 #ifndef SHIM_CC_FLOW_H
 #define SHIM_CC_FLOW_H 1
 
-/* Table of the TCP connections that congestion control manages.
+/* The TCP connections that congestion control manages.
  *
  * Data to the host share the downlink, data from it share the uplink, and the
  * ACKs of one direction travel with the data of the other, so both directions
- * are one record.
+ * are one record of a table.
  *
  * The table is bounded.  A connection that does not fit, or that is older than
  * the shim, is plain TCP.  A record is removed some time after its connection
  * has ended or become idle; one whose windows are translated is kept for
- * hours, since without it the remote end would misread them.
- *
- *    flow = cc_flows_find(flows, &key);
- *    flow = flow ? flow : cc_flows_add(flows, &key, now);    (may be null)
- *    ...
- *    while ((flow = cc_flows_sweep(flows, now))) {
- *        ...release its queues...
- *        cc_flows_remove(flows, flow);
- *    }
- *
- * The table owns its records, which do not move.  One thread.  Nothing is
- * allocated after the start. */
+ * hours, since without it the remote end would misread them. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/cc/estimate.h"
+#include "shim/cc/record-table.h"
 #include "shim/cc/window.h"
-#include "wire/shim-protocol.h"
-
-#define CC_NONE UINT32_MAX      /* No index. */
 
 /* Data from the uplink to the host.  Times are nanoseconds, rates bit/s, both
  * 0 before the first. */
@@ -105,17 +92,17 @@ struct cc_leaving {
 struct remote_shim;
 
 struct cc_flow {
-    struct shim_flow_key key;
-    uint32_t next;              /* Next record in the bucket or in the free
-                                 * list, CC_NONE: last. */
+    struct record record;
     struct remote_shim *remote; /* Shared by all flows to its host, or NULL. */
-    bool used;                  /* The record holds a connection. */
+    uint32_t remote_number;     /* That of its record: with another one it is
+                                 * another host's. */
     bool ended;                 /* A FIN or RST was seen. */
     bool has_ecn;               /* The two hosts use ECN themselves. */
     bool hello_sent;            /* On a SYN: a repeated one gets none. */
-    uint16_t slot;              /* Job, 0: none. */
     uint16_t mss;               /* Longest segment to the host, bytes. */
-    uint64_t last;              /* Time of the last packet. */
+    struct {
+        bool seen, scales, has_ecn;
+    } remote_syn;               /* A SYN that the host has not taken. */
     uint64_t syn_at;            /* Time of the host's unanswered SYN, or 0. */
     uint32_t syn_seq;           /* Sequence number of the host's last SYN. */
     struct cc_window window;
@@ -124,40 +111,5 @@ struct cc_flow {
     struct cc_arriving in;
     struct cc_leaving out;
 };
-
-struct cc_flows {
-    struct cc_flow *records;    /* By id. */
-    uint32_t *buckets;
-    uint32_t mask;              /* Number of buckets, less 1. */
-    uint32_t max;               /* Number of records. */
-    uint64_t n;                 /* Connections; a counter. */
-    uint32_t free;              /* First free record. */
-    uint32_t swept;             /* Next record to check. */
-    uint64_t seed;
-};
-
-static inline uint64_t
-cc_hash(uint64_t seed, const uint64_t *words, int n)
-{
-    for (int i = 0; i < n; i++) {
-        seed = (seed ^ words[i]) * 0x9e3779b97f4a7c15;
-        seed ^= seed >> 29;
-    }
-    return seed;
-}
-
-struct cc_flows *cc_flows_create(uint32_t max, uint64_t seed);
-void cc_flows_destroy(struct cc_flows *);
-
-struct cc_flow *cc_flows_find(const struct cc_flows *,
-                              const struct shim_flow_key *);
-
-/* Adds a flow that is not in the table.  Returns NULL if the table is full. */
-struct cc_flow *cc_flows_add(struct cc_flows *, const struct shim_flow_key *,
-                             uint64_t now);
-void cc_flows_remove(struct cc_flows *, struct cc_flow *);
-
-/* Checks the next few records.  Returns one that has expired, or NULL. */
-struct cc_flow *cc_flows_sweep(struct cc_flows *, uint64_t now);
 
 #endif /* shim/cc/flow.h */

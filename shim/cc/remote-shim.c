@@ -7,15 +7,13 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "shim/cc/flow.h"
 #include "shim/cc/segment.h"
 
 #define STALE_NS (60 * NS_PER_S)
-#define N_PROBES 8              /* Records where a host may be stored. */
-#define SWEEP 16                /* Records to check in a sweep. */
-#define MAX_ASKS 6              /* GRANT_HELLO without a reply. */
-#define ASK_NS (100 * MS)       /* Before the second one; it doubles. */
-#define WINDOW 64               /* Numbers that may arrive out of order. */
+#define SWEEP 16          /* Records to check in a sweep. */
+#define MAX_ASKS 6        /* GRANT_HELLO without a reply. */
+#define ASK_NS (100 * MS) /* Before the second one; it doubles. */
+#define WINDOW 64         /* Numbers that may arrive out of order. */
 #define MAX_KEYS (2 * CC_MAX_REMOTES)
 
 #define PERIOD_NS (50 * MS) /* Of struct obedience. */
@@ -30,33 +28,39 @@ struct key_table {
     struct shim_key keys[MAX_KEYS];
 };
 
+void
+remote_shims_init(struct remote_shims *p, const struct cc_config *config)
+{
+    record_table_init(&p->table, sizeof(struct remote_shim), CC_MAX_REMOTES);
+    memcpy(p->secret, config->secret, sizeof p->secret);
+    p->number = config->number;
+}
+
+/* Returns the key of a flow's remote host in the table. */
+static struct shim_flow_key
+hosts_of(const struct shim_flow_key *flow)
+{
+    struct shim_flow_key key = *flow;
+
+    key.protocol = 0;
+    key.local_port = key.remote_port = 0;
+    return key;
+}
+
+/* Returns a nonce that no other record has, nor an earlier one of the host:
+ * messages to that are not for this one. */
 static uint64_t
-hash_of(const struct remote_shims *p, const struct shim_flow_key *key)
+make_nonce(const struct remote_shims *p, const struct record *r)
 {
-    uint8_t words[33] = { key->family }, hash[8];
+    uint8_t hash[8];
+    struct {
+        struct shim_flow_key hosts;
+        uint64_t number;
+    } words = { r->key, r->last };
 
-    memcpy(words + 1, key->local, sizeof key->local);
-    memcpy(words + 17, key->remote, sizeof key->remote);
-    crypto_shorthash_siphash24(hash, words, sizeof words, p->secret);
-    return get_be64(hash);
-}
-
-static bool
-is_remote(const struct remote_shim *rs, const struct shim_flow_key *key)
-{
-    return (rs->kept.family == key->family
-            && !memcmp(rs->kept.local, key->local, sizeof rs->kept.local)
-            && !memcmp(rs->kept.remote, key->remote, sizeof rs->kept.remote));
-}
-
-bool
-remote_shim_seen(struct remote_shim *rs, const struct shim_flow_key *key,
-                 uint64_t now)
-{
-    bool seen = is_remote(rs, key);
-
-    rs->last = seen ? now : rs->last;
-    return seen;
+    crypto_shorthash_siphash24(hash, (uint8_t *) &words, sizeof words,
+                               p->secret);
+    return get_be64(hash) ? get_be64(hash) : 1;
 }
 
 /* Orders keys by address. */
@@ -99,34 +103,35 @@ take_key(const struct remote_shims *p, struct remote_shim *rs, uint64_t now)
 }
 
 struct remote_shim *
-remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
-                  uint64_t now, bool add)
+remote_shims_find(const struct remote_shims *p,
+                  const struct shim_flow_key *flow)
 {
-    uint64_t hash = hash_of(p, key);
-    struct remote_shim *free = NULL;
+    struct shim_flow_key key = hosts_of(flow);
 
-    for (uint32_t i = 0; i < N_PROBES; i++) {
-        struct remote_shim *rs = &p->records[(hash + i) % CC_MAX_REMOTES];
+    return (struct remote_shim *) record_table_find(&p->table, &key);
+}
 
-        if (is_remote(rs, key)) {
-            rs->last = now;
-            return rs;
-        }
-        if (!free && (!rs->kept.family || now > rs->last + STALE_NS)) {
-            free = rs;
-        }
+struct remote_shim *
+remote_shims_add(struct remote_shims *p, const struct shim_flow_key *flow,
+                 uint16_t slot, uint64_t now)
+{
+    struct shim_flow_key key = hosts_of(flow);
+    struct record *old = record_table_choose(&p->table, slot, now);
+    struct remote_shim *rs;
+
+    if (old) {
+        record_table_remove(&p->table, old);
     }
-    if (!add || !free) {
-        return NULL;
+    rs = (struct remote_shim *) record_table_add(&p->table, &key, slot, now);
+    if (rs) {
+        rs->kept.family = key.family;
+        rs->kept.own_nonce = make_nonce(p, &rs->record);
+        rs->kept.sent = p->number + now / 1000;
+        memcpy(rs->kept.local, key.local, sizeof rs->kept.local);
+        memcpy(rs->kept.remote, key.remote, sizeof rs->kept.remote);
+        take_key(p, rs, now);
     }
-    *free = (struct remote_shim){ .kept = { .family = key->family,
-                                            .own_nonce = hash ? hash : 1,
-                                            .sent = p->number + now / 1000 },
-                                  .last = now };
-    memcpy(free->kept.local, key->local, sizeof free->kept.local);
-    memcpy(free->kept.remote, key->remote, sizeof free->kept.remote);
-    take_key(p, free, now);
-    return free;
+    return rs;
 }
 
 /* Returns true while messages without a controller's key count. */
@@ -250,6 +255,8 @@ remote_shim_hint(struct remote_shim *rs, uint64_t nonce, bool again)
     if (again || !rs->kept.verified || nonce != rs->kept.nonce) {
         rs->asks = MAX_ASKS;
     }
+    /* What was asked before went to no nonce. */
+    rs->asked_at = rs->hint ? rs->asked_at : 0;
     rs->hint = nonce;
 }
 
@@ -305,8 +312,7 @@ remote_shim_learn_l2(struct remote_shim *rs, const uint8_t *frame, uint16_t l3)
 bool
 remote_shim_asks(struct remote_shim *rs, uint64_t now)
 {
-    if (!rs->asks || !rs->kept.l2_size || now > rs->last + STALE_NS
-        || (!rs->hint && !rs->kept.has_key)
+    if (!rs->asks || !rs->kept.l2_size || (!rs->hint && !rs->kept.has_key)
         || (rs->asked_at
             && now - rs->asked_at < ASK_NS << (MAX_ASKS - rs->asks))) {
         return false;
@@ -351,10 +357,11 @@ take_keys(struct remote_shims *p, uint64_t now)
     __atomic_store_n(&p->returned, p->keys, __ATOMIC_RELEASE);
     p->keys = given;
     for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
-        struct remote_shim *rs = &p->records[i];
+        struct remote_shim *rs =
+            (struct remote_shim *) record_at(&p->table, i);
 
         rs->kept.open = p->managed_at ? rs->kept.open : rs->kept.verified;
-        if (rs->kept.family) {
+        if (rs->record.number) {
             take_key(p, rs, now);
         }
     }
@@ -363,14 +370,15 @@ take_keys(struct remote_shims *p, uint64_t now)
 
 /* Makes the list that the control thread wants. */
 static void
-give_list(struct remote_shims *p, uint64_t now)
+give_list(struct remote_shims *p)
 {
     p->n_list = 0;
     for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
-        const struct remote_shim *rs = &p->records[i];
+        const struct remote_shim *rs =
+            (struct remote_shim *) record_at(&p->table, i);
         struct shim_peer *peer = &p->list[p->n_list];
 
-        if (!rs->kept.family || now > rs->last + STALE_NS) {
+        if (!rs->record.number) {
             continue;
         }
         *peer = (struct shim_peer){ .family = rs->kept.family,
@@ -389,13 +397,15 @@ remote_shims_run(struct remote_shims *p, uint64_t now)
 {
     take_keys(p, now);
     if (__atomic_load_n(&p->list_state, __ATOMIC_ACQUIRE) == LIST_WANTED) {
-        give_list(p, now);
+        give_list(p);
     }
     for (int i = 0; i < SWEEP; i++) {
-        struct remote_shim *rs = &p->records[p->swept];
+        struct record *r = record_table_next(&p->table);
+        struct remote_shim *rs = (struct remote_shim *) r;
 
-        p->swept = (p->swept + 1) % CC_MAX_REMOTES;
-        if (rs->kept.family) {
+        if (r && now > r->last + STALE_NS) {
+            record_table_remove(&p->table, r);
+        } else if (r) {
             expire_record(p, rs, now);
             if (remote_shim_asks(rs, now)) {
                 return rs;
@@ -417,6 +427,7 @@ free_table(struct key_table *t)
 void
 remote_shims_uninit(struct remote_shims *p)
 {
+    record_table_uninit(&p->table);
     free_table(p->all);
     free_table(p->keys);
     free_table(p->given);

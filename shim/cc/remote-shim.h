@@ -32,8 +32,9 @@
  *
  * All flows between two hosts share a record and its round trip: the paths of
  * a fabric differ by less than the time that packets wait in the sender's
- * shim.  The table is bounded.  A new host replaces one without packets for a
- * minute, or gets no record: then only windows limit its flows.
+ * shim.  The table is bounded, and the jobs share it (record-table.h): a
+ * record counts for that of its jobs which has fewest.  A host without packets
+ * for a minute has none.  If there is no space, only windows limit the flows.
  *
  * The table owns its records, which do not move.  One thread, but for keys and
  * lists, which remote_shims_run() takes and gives.  Nothing is allocated after
@@ -46,6 +47,7 @@
 #include "shim/cc/estimate.h"
 #include "shim/cc/grant-message.h"
 #include "shim/cc/hello.h"
+#include "shim/cc/record-table.h"
 #include "shim/cc/takeover-state.h"
 #include "wire/shim-protocol.h"
 
@@ -67,9 +69,8 @@ struct obedience {
 };
 
 struct remote_shim {
-    struct takeover_remote kept;        /* Survives a takeover.  'family' 0:
-                                         * the record is free. */
-    uint64_t last;              /* Time of the last packet. */
+    struct record record;
+    struct takeover_remote kept; /* Survives a takeover. */
     uint64_t hello_at;          /* Time of the last hello on an ACK to it. */
     uint8_t n_hellos;           /* Hellos on ACKs without a reply. */
     uint64_t hint;              /* Nonce of its last hello in a segment, or of
@@ -88,14 +89,12 @@ struct remote_shim {
 
 struct key_table;
 
-/* All zeros initially, except 'secret' and 'number'. */
 struct remote_shims {
-    struct remote_shim records[CC_MAX_REMOTES];
-    uint8_t secret[SHIM_KEY_BYTES]; /* Random: of hashes and nonces. */
+    struct record_table table;      /* Contains struct remote_shim. */
+    uint8_t secret[SHIM_KEY_BYTES]; /* Random: of nonces. */
     uint64_t number;        /* Of the first message to a new host, at time
                              * 0; it grows by 1 in a microsecond. */
     uint64_t managed_at;    /* When the first keys came, 0: never. */
-    uint32_t swept;         /* Next record to check. */
     struct key_table *keys; /* Sorted, NULL before the first. */
 
     /* Between the threads. */
@@ -107,22 +106,35 @@ struct remote_shims {
     struct shim_peer list[CC_MAX_REMOTES];
 };
 
+void remote_shims_init(struct remote_shims *, const struct cc_config *);
 void remote_shims_uninit(struct remote_shims *);
 
-/* Returns the record for a flow's remote host, NULL if there is none and,
- * unless 'add', none is added, or there is no space. */
-struct remote_shim *remote_shims_find(struct remote_shims *,
-                                      const struct shim_flow_key *,
-                                      uint64_t now, bool add);
+/* Return the record for the remote host of a flow, or NULL.  _add() adds one,
+ * for the job of 'slot'. */
+struct remote_shim *remote_shims_find(const struct remote_shims *,
+                                      const struct shim_flow_key *);
+struct remote_shim *remote_shims_add(struct remote_shims *,
+                                     const struct shim_flow_key *,
+                                     uint16_t slot, uint64_t now);
 
-/* Takes keys, gives lists, and checks the next few records.  Returns one whose
+/* Notes a packet of a flow of 'slot' that has the record. */
+static inline void
+remote_shims_share(struct remote_shims *p, struct remote_shim *rs,
+                   uint16_t slot, uint64_t now)
+{
+    const struct shares_user *users = p->table.users;
+
+    rs->record.last = now;
+    if (slot != rs->record.slot
+        && users[slot].n + 1 < users[rs->record.slot].n) {
+        record_table_move(&p->table, &rs->record, slot);
+    }
+}
+
+/* Takes keys, gives lists, and checks the next few records: one that is old is
+ * removed.  Returns one whose
  * shim is to be asked for an answer, or NULL. */
 struct remote_shim *remote_shims_run(struct remote_shims *, uint64_t now);
-
-/* Notes a packet of a flow that has the record.  Returns false if the record
- * has become that of another host. */
-bool remote_shim_seen(struct remote_shim *, const struct shim_flow_key *,
-                      uint64_t now);
 
 /* Returns true if messages to the shim and its pacing count. */
 static inline bool

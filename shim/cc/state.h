@@ -33,8 +33,8 @@ struct cc_link {
 
 struct cc {
     struct cc_config config;
-    struct job_queues *jobs; /* Of the config's queues. */
-    struct cc_flows *flows;
+    struct job_queues *jobs;   /* Of the config's queues. */
+    struct record_table flows; /* Contains struct cc_flow. */
     struct remote_shims remotes;
     struct cc_law law;
     struct cc_budget budget;
@@ -112,20 +112,49 @@ cc_own_flags(const struct cc *cc)
     return HELLO_ECN | (cc->config.strict_switch ? 0 : HELLO_WAITING);
 }
 
+/* Returns the record of the flow's remote host, or NULL. */
+static inline struct remote_shim *
+cc_remote_of(const struct cc_flow *flow)
+{
+    struct remote_shim *rs = flow->remote;
+
+    return rs && rs->record.number == flow->remote_number ? rs : NULL;
+}
+
 /* Returns the flow's remote shim if messages can be sent to it and it is
  * believed to pace, or NULL. */
 static inline struct remote_shim *
 cc_verified_remote(const struct cc_flow *flow)
 {
-    struct remote_shim *rs = flow->remote;
+    struct remote_shim *rs = cc_remote_of(flow);
 
     return rs && remote_shim_is_trusted(rs) ? rs : NULL;
+}
+
+/* Notes a packet of 'flow' on the record of its remote host, maybe a new
+ * one. */
+static inline void
+cc_find_remote(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct remote_shim *rs = cc_remote_of(flow);
+    const struct record *r = &flow->record;
+
+    if (rs) {
+        remote_shims_share(&cc->remotes, rs, r->slot, now);
+        return;
+    }
+    rs = remote_shims_find(&cc->remotes, &r->key);
+    rs = rs ? rs : remote_shims_add(&cc->remotes, &r->key, r->slot, now);
+    flow->remote = rs;
+    flow->remote_number = rs ? rs->record.number : 0;
 }
 
 static inline struct cc_rtt *
 cc_rtt_of(struct cc_flow *flow)
 {
-    return flow->remote ? &flow->remote->rtt : &flow->rtt;
+    struct remote_shim *rs = cc_remote_of(flow);
+
+    return rs ? &rs->rtt : &flow->rtt;
 }
 
 /* Returns nanoseconds. */

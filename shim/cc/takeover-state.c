@@ -124,14 +124,20 @@ save_flow(struct cc_flow *flow, struct takeover_connection *c)
 {
     const struct cc_rtt *rtt = cc_rtt_of(flow);
 
-    *c = (struct takeover_connection) {
-        .key = flow->key, .last = flow->last,
+    *c = (struct takeover_connection){
+        .key = flow->record.key,
+        .last = flow->record.last,
         .rtt_ns = rtt->min ? cc_rtt_get(rtt) : 0,
         .out_bps = flow->out.queue ? flow->out.granted : 0,
-        .out_until = flow->out.until, .core_bps = flow->in.core,
-        .marked = flow->in.alpha * CONNECTION_UNIT, .window = flow->in.window,
-        .edge = flow->window.edge, .syn_seq = flow->syn_seq,
-        .flags = save_flags(flow), .slot = flow->slot, .mss = flow->mss,
+        .out_until = flow->out.until,
+        .core_bps = flow->in.core,
+        .marked = flow->in.alpha * CONNECTION_UNIT,
+        .window = flow->in.window,
+        .edge = flow->window.edge,
+        .syn_seq = flow->syn_seq,
+        .flags = save_flags(flow),
+        .slot = flow->record.slot,
+        .mss = flow->mss,
         .host_shift = flow->window.host_shift,
         .wire_shift = flow->window.wire_shift
     };
@@ -150,17 +156,18 @@ cc_save(struct cc *cc, void *body)
         .law = { .gamma = cc->gamma, .beta = cc->beta, .floor = cc->floor },
     };
     for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
-        const struct remote_shim *rs = &cc->remotes.records[i];
+        const struct remote_shim *rs =
+            (struct remote_shim *) record_at(&cc->remotes.table, i);
 
-        if (rs->kept.family) {
+        if (rs->record.number) {
             remotes[head->n_remotes++] = rs->kept;
         }
     }
     end = (char *) (remotes + head->n_remotes);
     for (uint32_t i = 0; i < cc->config.max_flows; i++) {
-        struct cc_flow *flow = &cc->flows->records[i];
+        struct cc_flow *flow = (struct cc_flow *) record_at(&cc->flows, i);
 
-        if (flow->used) {
+        if (flow->record.number) {
             save_flow(flow, &c);
             memcpy(end, &c, sizeof c);
             end += sizeof c;
@@ -178,7 +185,8 @@ restore_remote(struct cc *cc, const struct takeover_remote *tr, uint64_t now)
 
     memcpy(key.local, tr->local, sizeof key.local);
     memcpy(key.remote, tr->remote, sizeof key.remote);
-    rs = remote_shims_find(&cc->remotes, &key, now, true);
+    rs = remote_shims_find(&cc->remotes, &key);
+    rs = rs ? rs : remote_shims_add(&cc->remotes, &key, 0, now);
     if (rs) {
         rs->kept = *tr;
     }
@@ -200,24 +208,26 @@ restore_window(const struct takeover_connection *c, struct cc_window *w)
 static void
 restore_flow(struct cc *cc, const struct takeover_connection *c, uint64_t now)
 {
-    struct cc_flow *flow = (cc_flows_find(cc->flows, &c->key) ? NULL
-                            : cc_flows_add(cc->flows, &c->key, now));
+    struct record *r =
+        record_table_find(&cc->flows, &c->key)
+            ? NULL
+            : record_table_add(&cc->flows, &c->key, c->slot, now);
+    struct cc_flow *flow = (struct cc_flow *) r;
 
-    if (!flow) {
+    if (!r) {
         return;
     }
     restore_window(c, &flow->window);
-    flow->remote = remote_shims_find(&cc->remotes, &c->key, now, true);
+    cc_find_remote(cc, flow, now);
     cc_rtt_sample(cc_rtt_of(flow), c->rtt_ns, now);
-    flow->last = c->last < now ? c->last : now;
+    r->last = c->last < now ? c->last : now;
     flow->syn_seq = c->syn_seq;
-    flow->slot = c->slot;
     flow->mss = c->mss;
     flow->has_ecn = c->flags & CONNECTION_HAS_ECN;
     flow->hello_sent = c->flags & CONNECTION_HELLO_SENT;
     flow->ended = c->flags & CONNECTION_ENDED;
     flow->in.bulk = c->flags & CONNECTION_BULK;
-    flow->in.last = flow->last;
+    flow->in.last = r->last;
     flow->in.window = c->window;
     flow->in.core = c->core_bps < cc->config.downlink_bps ? c->core_bps : 0;
     flow->in.alpha = (double) c->marked / CONNECTION_UNIT;

@@ -74,11 +74,11 @@ add_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    out->queue = job_queues_flow_new(cc->jobs, flow->slot);
+    out->queue = job_queues_flow_new(cc->jobs, flow->record.slot);
     if (!out->queue) {
         return;
     }
-    out->slot = flow->slot;
+    out->slot = flow->record.slot;
     out->position = cc->out.n;
     out->paced = out->empty_since = out->empty_sent_at = 0;
     out->last = now;
@@ -200,7 +200,7 @@ uplink_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
 {
     struct cc_leaving *out = &flow->out;
 
-    if (out->queue && out->slot != flow->slot) {
+    if (out->queue && out->slot != flow->record.slot) {
         change_slot(cc, flow, now);
     }
     if (out->has_grant
@@ -228,9 +228,11 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
     } else if (!out->held_since) {
         out->held_since = now;
     } else if (now - out->held_since > ANSWER_NS) {
+        struct remote_shim *rs = cc_remote_of(flow);
+
         out->unanswered = true;
-        if (flow->remote) {
-            flow->remote->silent = true;
+        if (rs) {
+            rs->silent = true;
         }
         set_pace(cc, flow, 0, now);
     }
@@ -310,8 +312,8 @@ send_reports(struct cc *cc, enum grant_type type,
             any = true;
             message_add(cc, rs, type,
                         &(struct grant){
-                            .sender_port = flow->key.local_port,
-                            .receiver_port = flow->key.remote_port,
+                            .sender_port = flow->record.key.local_port,
+                            .receiver_port = flow->record.key.remote_port,
                         },
                         now);
         }

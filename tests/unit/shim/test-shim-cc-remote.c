@@ -29,6 +29,33 @@ a_receiver_alone_limits_windows(void **state)
     w->sides[SENDER].slots = slots;
 }
 
+/* It cannot get other windows by SYNs that its peer does not take. */
+static void
+a_sender_is_not_unlimited_by_another_syn(void **state)
+{
+    struct world *w = *state;
+    struct job_slots *slots = w->sides[SENDER].slots;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    world_open(w, 1);
+    world_bulk(w, 1, 300, GAP, NULL);
+    for (int i = 0; i < 8; i++) {
+        struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
+        struct packet_spec ack = world_spec(w, RECEIVER, 1, SEGMENT_ACK);
+        struct cc_packet p;
+
+        syn.seq = i & 1;
+        syn.has_scale = i & 2;
+        syn.flags |= i & 4 ? SEGMENT_ACK : 0;
+        world_carry(w, SENDER, &syn, &p);
+        world_carry(w, RECEIVER, &ack, &p);
+        assert_in_range(world_bulk(w, 1, 100, GAP, NULL), 3 * DATA,
+                        97 * MBIT / 8 / 1000 * 11 / 10);
+    }
+    w->sides[SENDER].slots = slots;
+}
+
 /* The remote host has no shim: this one only adds its option to the SYN. */
 static void
 a_sender_alone_is_plain_tcp(void **state)
@@ -245,6 +272,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_receiver_alone_limits_windows),
+        WORLD_TEST(a_sender_is_not_unlimited_by_another_syn),
         WORLD_TEST(a_sender_alone_is_plain_tcp),
         WORLD_TEST(an_old_connection_is_only_paced),
         WORLD_TEST(grants_end_unless_renewed),
