@@ -15,7 +15,6 @@
 
 #define SWEEP_NS MS             /* Between two searches for old flows. */
 #define SWEEP 16                /* Flows to check in each. */
-#define UNIT 1e6                /* Of the law's shares. */
 
 /* Time from the last packet of a connection until its record is removed. */
 #define ENDED_NS NS_PER_S
@@ -25,15 +24,12 @@
 struct cc *
 cc_create(const struct cc_config *config)
 {
-    struct cc_law law = CC_LAW_DEFAULT;
     struct cc *cc = allocate(1, sizeof *cc);
 
     cc->config = *config;
     cc->jobs = rank_queues_jobs(config->queues);
-    cc->law = law;
-    cc->gamma = law.gamma * UNIT;
-    cc->beta = law.beta * UNIT;
-    cc->floor = law.floor * UNIT;
+    cc->law = (struct cc_law) CC_LAW_DEFAULT;
+    memset(&cc->wanted, 0xff, sizeof cc->wanted); /* The default. */
     record_table_init(&cc->flows, sizeof(struct cc_flow), config->max_flows);
     remote_shims_init(&cc->remotes, config);
     return cc;
@@ -48,6 +44,29 @@ cc_destroy(struct cc *cc)
         sodium_memzero(cc, sizeof *cc);
         free(cc);
     }
+}
+
+/* A segment with the timestamp 'stamp' leaves. */
+static void
+echo_sent(struct cc_echo *e, uint32_t stamp, uint64_t now)
+{
+    if (!e->waiting && (!e->sent_at || (int32_t) (stamp - e->stamp) > 0)) {
+        e->stamp = stamp;
+        e->sent_at = now;
+        e->waiting = true;
+    }
+}
+
+/* A segment that echoes 'echo' has arrived.  Returns the round trip, or 0 if
+ * that is not known. */
+static uint64_t
+echo_received(struct cc_echo *e, uint32_t echo, uint64_t now)
+{
+    if (!e->waiting || (int32_t) (echo - e->stamp) < 0) {
+        return 0;
+    }
+    e->waiting = false;
+    return echo == e->stamp ? now - e->sent_at : 0;
 }
 
 static bool
@@ -201,7 +220,7 @@ host_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
         counter_add(&cc->windows, 1);
     }
     if (o->has_timestamp) {
-        cc_echo_sent(&flow->echo, o->ts_value, now);
+        echo_sent(&flow->echo, o->ts_value, now);
     }
     if (!seg->payload && seg->flags == SEGMENT_ACK) {
         v->queue = downlink_ack(cc, flow, seg, frame->length, now);
@@ -284,7 +303,7 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     }
     if (o.has_timestamp) {
         cc_rtt_sample(cc_rtt_of(flow),
-                      cc_echo_received(&flow->echo, o.ts_echo, now), now);
+                      echo_received(&flow->echo, o.ts_echo, now), now);
     }
     if (seg->payload) {
         downlink_data(cc, flow, seg, length, now);
@@ -325,45 +344,35 @@ take_flows(struct cc *cc, const struct shim_flow_key *hosts,
             flow->in.quiet |= flow->in.active;
         } else if (flow && m->type == GRANT_WAITING) {
             downlink_waiting(cc, flow, now);
-        } else if (flow) {
+        } else if (flow && m->type == GRANT_BUSY) {
             flow->in.busy_at = now;
         }
     }
-}
-
-/* Returns true if the frame is a message to this shim. */
-static bool
-take_message(struct cc *cc, const struct cc_frame *frame, uint64_t now)
-{
-    struct shim_flow_key hosts;
-    struct grant_message m;
-
-    if (!message_receive(cc, frame, now, &hosts, &m)) {
-        return false;
-    }
-    if (m.type >= GRANT_RATES && m.type <= GRANT_BUSY) {
-        take_flows(cc, &hosts, &m, now);
-    }
-    return true;
 }
 
 bool
 cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
                uint64_t now)
 {
+    bool is_segment, is_message = false;
+    struct shim_flow_key hosts;
+    struct grant_message m;
     struct segment seg;
 
     cc->bytes += frame->length;
-    if (!segment_parse(frame->data, frame->length, false, &seg)) {
-        cc->other_bytes += frame->length;
-        return !take_message(cc, frame, now);
-    }
-    if (is_control_port(cc, &seg.key)) {
-        cc->other_bytes += frame->length;
+    is_segment = segment_parse(frame->data, frame->length, false, &seg);
+    if (is_segment && !is_control_port(cc, &seg.key)) {
+        uplink_segment(cc, frame, &seg, slot, now);
         return true;
     }
-    uplink_segment(cc, frame, &seg, slot, now);
-    return true;
+    cc->other_bytes += frame->length;
+    if (!is_segment) {
+        is_message = message_receive(cc, frame, now, &hosts, &m);
+    }
+    if (is_message && m.type) {
+        take_flows(cc, &hosts, &m, now);
+    }
+    return !is_message;
 }
 
 /* Removes a flow that is old, and takes one from a job that has ended. */
@@ -382,21 +391,33 @@ check_flow(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
 }
 
+/* Returns a share of the law that the control thread has set. */
+static double
+share_of(const uint32_t *share, double by_default)
+{
+    uint32_t wanted = __atomic_load_n(share, __ATOMIC_RELAXED);
+
+    return (wanted == SHIM_CONGESTION_DEFAULT
+                ? by_default
+                : (double) wanted / SHIM_CONGESTION_UNIT);
+}
+
 /* Applies the law, checks some flows and asks for answers, from time to
  * time. */
 static void
 sweep(struct cc *cc, uint64_t now)
 {
+    const struct cc_law law = CC_LAW_DEFAULT;
     struct remote_shim *rs;
 
     if (now - cc->swept < SWEEP_NS) {
         return;
     }
     cc->swept = now;
-    cc->law.gamma = cc->config.strict_switch ? 1
-                    : __atomic_load_n(&cc->gamma, __ATOMIC_RELAXED) / UNIT;
-    cc->law.beta = __atomic_load_n(&cc->beta, __ATOMIC_RELAXED) / UNIT;
-    cc->law.floor = __atomic_load_n(&cc->floor, __ATOMIC_RELAXED) / UNIT;
+    cc->law.gamma =
+        cc->config.strict_switch ? 1 : share_of(&cc->wanted.gamma, law.gamma);
+    cc->law.beta = share_of(&cc->wanted.beta, law.beta);
+    cc->law.floor = share_of(&cc->wanted.floor, law.floor);
     for (int i = 0; i < SWEEP; i++) {
         struct record *r = record_table_next(&cc->flows);
 
@@ -418,21 +439,12 @@ cc_poll(struct cc *cc, uint64_t now)
     sweep(cc, now);
 }
 
-static void
-set_share(uint32_t *member, uint32_t share, double by_default)
-{
-    __atomic_store_n(member, share == SHIM_CONGESTION_DEFAULT
-                     ? by_default * UNIT : share, __ATOMIC_RELAXED);
-}
-
 void
 cc_set_law(struct cc *cc, const struct shim_congestion *c)
 {
-    const struct cc_law law = CC_LAW_DEFAULT;
-
-    set_share(&cc->gamma, c->gamma, law.gamma);
-    set_share(&cc->beta, c->beta, law.beta);
-    set_share(&cc->floor, c->floor, law.floor);
+    __atomic_store_n(&cc->wanted.gamma, c->gamma, __ATOMIC_RELAXED);
+    __atomic_store_n(&cc->wanted.beta, c->beta, __ATOMIC_RELAXED);
+    __atomic_store_n(&cc->wanted.floor, c->floor, __ATOMIC_RELAXED);
 }
 
 void
@@ -470,7 +482,7 @@ cc_stats(const struct cc *cc, struct shim_stats *stats)
     stats->cc_grants_taken = counter_get(&cc->grants_taken);
     stats->cc_marks = counter_get(&cc->marks);
     stats->cc_forged = counter_get(&cc->forged);
-    stats->cc_refused = counter_get(&cc->refused);
-    stats->cc_repeated = counter_get(&cc->repeated);
+    stats->cc_refused = counter_get(&cc->remotes.n_refused);
+    stats->cc_repeated = counter_get(&cc->remotes.n_repeated);
     stats->cc_disobeyed = counter_get(&cc->disobeyed);
 }

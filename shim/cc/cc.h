@@ -86,7 +86,7 @@ struct verdict;
 #define CC_SMALL_NS 10000000u
 
 /* Largest size of takeover-state.h. */
-#define CC_TAKEOVER_BYTES (512u << 10)
+#define CC_TAKEOVER_BYTES (576u << 10)
 
 /* A frame, whose start cc_from_host() and cc_from_uplink() may move by
  * HELLO_BYTES in either direction. */

@@ -57,13 +57,47 @@
 #define CORE_STEPS 32           /* Round trips in which the core's limit rises
                                  * from 0 to the downlink, at least. */
 
+/* Starts again, as if the rate had been 'bps'. */
+static void
+restart_rate(struct cc_rate *r, uint64_t now, uint64_t bps)
+{
+    *r = (struct cc_rate){ .since = now, .bps = bps, .before = bps };
+}
+
+/* Ends the current window if it has the length 'window'.  Returns true if it
+ * has. */
+static bool
+step_rate(struct cc_rate *r, uint64_t now, uint64_t window)
+{
+    uint64_t ns = now - r->since;
+
+    if (ns >= window && ns) {
+        r->before = r->bps;
+        r->bps = (double) r->bytes * 8 * NS_PER_S / ns;
+        r->bytes = 0;
+        r->since = now;
+        return true;
+    }
+    return false;
+}
+
+/* Returns the rate that a flow can use, at most 'line': all of it if it uses
+ * most of its grant, otherwise a little more than its rate. */
+static uint64_t
+rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
+{
+    uint64_t most = larger(r->bps, r->before), demand = most + most / 4;
+
+    return most >= granted / 4 * 3 || demand > line ? line : demand;
+}
+
 static void
 join_downlink(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
 
     /* A new flow may need the whole link. */
-    cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
+    restart_rate(&in->rate, now, cc->config.downlink_bps);
     in->active = true;
     in->quiet = false;
     in->could = in->window_could = 0;
@@ -178,7 +212,7 @@ begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
     } else if (in->quiet) {
         in->quiet = false;
         in->window_could = 0;
-        cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
+        restart_rate(&in->rate, now, cc->config.downlink_bps);
     }
 }
 
@@ -237,7 +271,7 @@ measure_flow(struct cc_flow *flow, uint64_t ns, uint64_t now)
                   || in->could > QUIET_SEGMENTS * flow->mss
                                  + rate * (rtt + QUIET_NS));
     if (in->window_could >= WINDOW_SEGMENTS * flow->mss
-        && cc_rate_step(&in->rate, now, larger(2 * rtt, MIN_WINDOW_NS))) {
+        && step_rate(&in->rate, now, larger(2 * rtt, MIN_WINDOW_NS))) {
         in->window_could = 0;
     }
 }
@@ -304,9 +338,9 @@ static uint64_t
 demand_of(const struct cc *cc, const struct cc_arriving *in)
 {
     return (cc->budget.again == CC_UNLIMITED ? cc->config.downlink_bps
-            : in->quiet || in->pushed ? 0
-            : cc_rate_demand(&in->rate, in->granted,
-                             cc->config.downlink_bps));
+            : in->quiet || in->pushed        ? 0
+                                      : rate_demand(&in->rate, in->granted,
+                                                    cc->config.downlink_bps));
 }
 
 /* Compares the data of the last 'ns' with the grant. */
@@ -379,8 +413,8 @@ change_of(const struct cc_arriving *in)
             : in->sent - in->granted);
 }
 
-/* Returns true if the grant should be part of a message that is sent
- * anyway. */
+/* Returns true if the grant should be part of a message that is sent anyway,
+ * which includes that it is due. */
 static bool
 is_worth_sending(const struct cc_arriving *in, uint64_t now)
 {
@@ -404,49 +438,34 @@ is_grant_due(const struct cc *cc, const struct cc_arriving *in, uint64_t now)
                 || (matters && age >= NOW_NS && change > in->sent / 4)));
 }
 
-static void
-add_grant(struct cc *cc, struct remote_shim *rs, struct cc_flow *flow,
-          uint64_t now)
-{
-    message_add(cc, rs, GRANT_RATES,
-                &(struct grant){ .sender_port = flow->record.key.remote_port,
-                                 .receiver_port = flow->record.key.local_port,
-                                 .ms = HOLD_MS,
-                                 .bps = flow->in.granted },
-                now);
-    flow->in.sent = flow->in.granted;
-    flow->in.sent_at = now;
-}
-
 /* Sends the grants of each remote shim that has one due. */
 static void
 send_grants(struct cc *cc, uint64_t now)
 {
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc->in.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
+        struct remote_shim *rs = cc_verified_remote(cc->in.flows[i]);
 
-        if (rs && is_grant_due(cc, &flow->in, now)) {
+        if (rs && is_grant_due(cc, &cc->in.flows[i]->in, now)) {
             rs->due = true;
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
         struct remote_shim *rs = cc_verified_remote(flow);
+        const struct grant grant = { .sender_port =
+                                         flow->record.key.remote_port,
+                                     .receiver_port =
+                                         flow->record.key.local_port,
+                                     .ms = HOLD_MS,
+                                     .bps = flow->in.granted };
 
         if (rs && rs->due && is_worth_sending(&flow->in, now)) {
-            add_grant(cc, rs, flow, now);
+            message_add(cc, rs, GRANT_RATES, &grant, now);
+            flow->in.sent = flow->in.granted;
+            flow->in.sent_at = now;
         }
     }
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc->in.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
-
-        if (rs && rs->due) {
-            rs->due = false;
-            message_send(cc, rs, GRANT_RATES, now);
-        }
-    }
+    message_send_all(cc, now);
 }
 
 static void

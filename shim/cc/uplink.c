@@ -28,8 +28,13 @@
 #define EMPTY_NS (MS / 2)       /* After a round trip and this time without
                                  * data, a flow has none to send. */
 #define MAX_HOLD_NS NS_PER_S    /* Longest validity of a grant. */
-/* Hosts that may divide the floor of a receiver: a grant is at least a flow's
- * part of that. */
+/* The least grant is a flow's part of the congestion floor of this uplink, by
+ * the number of hosts that may send to one receiver.  To a late rank the
+ * receiver grants its part of the floor, 2 % of the link, divided by all flows
+ * that arrive there.  Were 2 % of each sender's uplink the least, 50 senders
+ * would fill the link and the first rank would starve; now as many senders as
+ * this get no more than the receiver grants, and the 512 that it may know a
+ * third of the link. */
 #define FLOOR_SENDERS 32
 #define NO_RATE UINT64_MAX      /* 'paced' of a queue that is starting. */
 
@@ -296,35 +301,23 @@ take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
     return false;
 }
 
-/* Informs the remote shims which flows are 'due' for a message of 'type'. */
+/* Informs the remote shim of 'flow' of its state, once for each. */
 static void
-send_reports(struct cc *cc, enum grant_type type,
-             bool (*due)(struct cc *, struct cc_flow *, uint64_t),
-             uint64_t now)
+report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
-    bool any = false;
+    struct remote_shim *rs = cc_verified_remote(flow);
+    const struct grant grant = { .sender_port = flow->record.key.local_port,
+                                 .receiver_port =
+                                     flow->record.key.remote_port };
 
-    for (uint32_t i = 0; i < cc->out.n; i++) {
-        struct cc_flow *flow = cc->out.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
-
-        if (rs && due(cc, flow, now)) {
-            any = true;
-            message_add(cc, rs, type,
-                        &(struct grant){
-                            .sender_port = flow->record.key.local_port,
-                            .receiver_port = flow->record.key.remote_port,
-                        },
-                        now);
-        }
+    if (rs && take_empty_report(cc, flow, now)) {
+        message_add(cc, rs, GRANT_EMPTY, &grant, now);
     }
-    for (uint32_t i = 0; any && i < cc->out.n; i++) {
-        struct cc_flow *flow = cc->out.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
-
-        if (rs && rs->message.n) {
-            message_send(cc, rs, type, now);
-        }
+    if (rs && take_waiting_report(cc, flow, now)) {
+        message_add(cc, rs, GRANT_WAITING, &grant, now);
+    }
+    if (rs && take_busy_report(cc, flow, now)) {
+        message_add(cc, rs, GRANT_BUSY, &grant, now);
     }
 }
 
@@ -336,13 +329,11 @@ uplink_poll(struct cc *cc, uint64_t now)
         return;
     }
     cc->out.stepped = now;
-    send_reports(cc, GRANT_EMPTY, take_empty_report, now);
-    send_reports(cc, GRANT_WAITING, take_waiting_report, now);
-    send_reports(cc, GRANT_BUSY, take_busy_report, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc->out.flows[i];
         struct cc_leaving *out = &flow->out;
 
+        report(cc, flow, now);
         if (out->has_grant && now > out->until) {
             begin_burst(cc, flow, now);
         }
@@ -351,4 +342,5 @@ uplink_poll(struct cc *cc, uint64_t now)
             uplink_remove(cc, flow);
         }
     }
+    message_send_all(cc, now);
 }

@@ -9,8 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "shim/cc/grant-message.h"
-#include "shim/cc/hello.h"
+#include "shim/cc/message.h"
 #include "shim/classify/prefix.h"
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"

@@ -4,6 +4,7 @@
  * it. */
 
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -215,33 +216,28 @@ static void
 entries_beyond_the_table_are_ignored(void **state)
 {
     struct world *w = *state;
-    struct takeover_state head = { .law = { .gamma = 950000 },
-                                     .n_connections = 100 };
-    char *body = malloc(takeover_state_size(0, 100));
+    struct takeover_state *body = calloc(1, takeover_state_size(0, 100));
+    struct takeover_connection *all = takeover_state_connections(body);
 
-    memcpy(body, &head, sizeof head);
-    for (uint32_t i = 0; i < head.n_connections; i++) {
-        struct takeover_connection c = {
-            .key = { .family = 4, .protocol = IPPROTO_TCP,
+    body->law.gamma = 950000;
+    body->n_connections = 100;
+    for (uint32_t i = 0; i < body->n_connections; i++) {
+        all[i] = (struct takeover_connection){
+            .key = { .family = 4,
+                     .protocol = IPPROTO_TCP,
                      .local_port = i / 2 },
             .last = UINT64_MAX,
             .out_bps = UINT64_MAX,
             .out_until = UINT64_MAX,
-            .core_bps = UINT64_MAX,
+            .core = UINT64_MAX,
         };
-
-        memcpy(body + takeover_state_size(0, i), &c, sizeof c);
     }
     assert_int_equal(takeover_state_check(body, takeover_state_size(0, 100)),
                      0);
     cc_restore(w->sides[SENDER].cc, body, w->now);
     assert_int_equal(world_stats(w, SENDER).cc_flows, 50);
-    for (uint32_t i = 0; i < head.n_connections; i++) {
-        struct takeover_connection c;
-
-        takeover_state_connection((struct takeover_state *) body, i, &c);
-        c.key.local_port = i;
-        memcpy(body + takeover_state_size(0, i), &c, sizeof c);
+    for (uint32_t i = 0; i < body->n_connections; i++) {
+        all[i].key.local_port = i;
     }
     cc_restore(w->sides[RECEIVER].cc, body, w->now);
     assert_int_equal(world_stats(w, RECEIVER).cc_flows, 64);
@@ -288,11 +284,11 @@ a_bad_body_is_refused(void **state)
     struct world *w = *state;
     const size_t remote = takeover_state_size(0, 0);
     const size_t flow = takeover_state_size(1, 0);
-    const size_t bools[] = { offsetof(struct takeover_remote, verified),
-                             offsetof(struct takeover_remote, has_key),
-                             offsetof(struct takeover_remote, has_old_key),
-                             offsetof(struct takeover_remote, confirmed),
-                             offsetof(struct takeover_remote, open) };
+#define REMOTE(MEMBER) (remote + offsetof(struct takeover_remote, MEMBER))
+#define FLOW(MEMBER) (flow + offsetof(struct takeover_connection, MEMBER))
+    const size_t bools[] = { REMOTE(verified),      REMOTE(confirmed),
+                             FLOW(window.has_edge), FLOW(window.remote_scales),
+                             FLOW(has_ecn),         FLOW(bulk) };
     const uint32_t two = 2, most = UINT32_MAX;
     size_t size;
     void *body;
@@ -313,30 +309,34 @@ a_bad_body_is_refused(void **state)
         assert_int_equal(check_with(body, size, at, &most, sizeof most),
                          EPROTO);
     }
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < N_ELEMENTS(bools); i++) {
         static const uint8_t no_bool = 2;
 
-        assert_int_equal(
-            check_with(body, size, remote + bools[i], &no_bool, 1), EINVAL);
+        assert_int_equal(check_with(body, size, bools[i], &no_bool, 1),
+                         EINVAL);
     }
     BAD(0, takeover_state, law.gamma, 499999);
-    BAD(0, takeover_state, pad, 1);
+    BAD(0, takeover_state, managed, 2);
     BAD(remote, takeover_remote, family, 5);
     BAD(remote, takeover_remote, local[4], 1);
     BAD(remote, takeover_remote, l2_size, TAKEOVER_MAX_L2 + 1);
-    BAD(remote, takeover_remote, pad2[1], 1);
+    BAD(remote, takeover_remote, pad[4], 1);
+    BAD(remote, takeover_remote, key.kind, KEY_GIVEN + 1);
+    BAD(remote, takeover_remote, old_key.kind, KEY_GIVEN + 1);
     BAD(remote, takeover_remote, own_nonce, 0);
     BAD(flow, takeover_connection, key.family, 0);
     BAD(flow, takeover_connection, key.pad, 1);
     BAD(flow, takeover_connection, key.protocol, IPPROTO_UDP);
     BAD(flow, takeover_connection, key.remote[15], 1);
-    BAD(flow, takeover_connection, marked, CONNECTION_UNIT + 1);
-    BAD(flow, takeover_connection, flags, CONNECTION_FLAGS + 1);
+    BAD(flow, takeover_connection, alpha, 1.5);
+    BAD(flow, takeover_connection, alpha, NAN);
     BAD(flow, takeover_connection, slot, SHIM_MAX_SLOTS);
-    BAD(flow, takeover_connection, host_shift, 15);
-    BAD(flow, takeover_connection, wire_shift, 8);
+    BAD(flow, takeover_connection, window.host_shift, 15);
+    BAD(flow, takeover_connection, window.wire_shift, 8);
     free(body);
 #undef BAD
+#undef REMOTE
+#undef FLOW
 }
 
 int

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/cc/grant-message.h"
-#include "shim/cc/hello.h"
-#include "shim/cc/window.h"
+#include "shim/cc/message.h"
+#include "shim/cc/segment.h"
 #include "tests/unit/shim/cc-packets.h"
 #include "tests/unit/unit-test.h"
 

@@ -1,15 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef SHIM_CC_GRANT_MESSAGE_H
-#define SHIM_CC_GRANT_MESSAGE_H 1
+#ifndef SHIM_CC_MESSAGE_H
+#define SHIM_CC_MESSAGE_H 1
 
-/* Messages between two shims: the rates that a receiver grants.
+/* What shims tell each other: hellos, by which they detect each other, and
+ * messages, with the rates that a receiver grants.
+ *
+ * A host without a shim must never receive a message for a shim.  So a shim
+ * adds a TCP option to segments without data (SYN, SYN-ACK, and some ACKs of
+ * connections that are older than the shim), and the shim at the other end
+ * removes it.  An operating system ignores unknown options, and no packets are
+ * added.  The option has the experimental kind 253 and an experiment id (RFC
+ * 6994).  It is the first one, after two NOPs for alignment:
+ *
+ *    1 1 253 14 ExID(2) version(1) flags(1) nonce(8)
+ *
+ * The nonce is what the option's sender expects in messages to it.  A hello is
+ * a hint: any host can send one, so that nothing follows from it but a message
+ * to the shim that it tells of (remote-shim.h).
+ *
+ *    data = hello_insert(data, &seg, &hello);
+ *    ...
+ *    segment_options(data, &seg, &options);
+ *    if (options.hello_at) {
+ *        hello_read(data + options.hello_at, options.hello_size, &hello);
+ *        data = hello_remove(data, &seg, &options);
+ *    }
  *
  * A window limits how much is in flight; a rate also limits how evenly it is
  * sent.  So the receiver's shim sends the sender's shim a rate for each flow,
  * in UDP datagrams between the flow's own two addresses, which the other shim
- * removes from the traffic.  They are sent only to verified shims (see
- * remote-shim.h).  All integers are in network byte order:
+ * removes from the traffic.  All integers are in network byte order:
  *
  *    offset  size  what
  *    0       4     "SGCC"
@@ -18,7 +39,7 @@
  *                  4 flows whose data wait for a grant, 5 flows that cannot
  *                  use their grants because the uplink is busy with others,
  *                  6 welcome, the answer to 1
- *    6       1     flags of the hello, see hello.h
+ *    6       1     flags, as in the option
  *    7       1     number of grants, 0 to 31
  *    8       8     nonce that the receiver of the message expects
  *    16      8     nonce that the sender of the message expects
@@ -42,14 +63,50 @@
  * nonce or with a number that is not new, and grants for flows that it does
  * not have.
  *
- * Pure functions; the last two are safe on arbitrary bytes.  exchange.c sends
- * and receives messages. */
+ * Pure functions over the caller's memory; the two that read a message are
+ * safe on arbitrary bytes.  exchange.c sends and receives. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "wire/shim-protocol.h"
+
+struct segment;
+struct segment_options;
+
+#define HELLO_BYTES 16 /* Of the option with the NOPs. */
+#define HELLO_VERSION 2
+
+enum hello_flags {
+    HELLO_ECN = 1,     /* The shim counts and clears CE marks. */
+    HELLO_WAITING = 2, /* Bursts to the shim must wait for grants, which it
+                        * sends when it is informed of them (GRANT_WAITING).
+                        * It uses reports of busy uplinks (GRANT_BUSY). */
+};
+
+struct hello {
+    uint8_t flags; /* HELLO_*. */
+    uint64_t nonce;
+};
+
+/* Returns true for the option of any version. */
+bool hello_is(const uint8_t *option, uint8_t size);
+
+/* Returns true if the TCP header has space for the option. */
+bool hello_fits(const struct segment *);
+
+/* Returns false for an option of another version. */
+bool hello_read(const uint8_t *option, uint8_t size, struct hello *);
+
+/* Adds the option.  Needs HELLO_BYTES before 'frame', and returns the new
+ * start of the frame, which is that much longer. */
+uint8_t *hello_insert(uint8_t *frame, struct segment *, const struct hello *);
+
+/* Removes the option if it is where hello_insert() puts it, otherwise
+ * overwrites it with NOPs.  Returns the new start of the frame. */
+uint8_t *hello_remove(uint8_t *frame, struct segment *,
+                      const struct segment_options *);
 
 #define GRANT_PORT 8473 /* UDP, both ends. */
 #define GRANT_VERSION 2
@@ -101,4 +158,4 @@ bool grant_message_read(const uint8_t *, size_t, struct grant_message *);
 /* Returns true if bytes that are a message have the right hash. */
 bool grant_message_is_right(const uint8_t *, const struct grant_ends *);
 
-#endif /* shim/cc/grant-message.h */
+#endif /* shim/cc/message.h */
