@@ -88,6 +88,9 @@ void world_poll(struct world *w, uint64_t ns);
 void world_restart(struct world *w, int host, uint64_t seed);
 void world_take_over(struct world *w, int side, uint64_t seed);
 void world_open(struct world *w, uint16_t port);
+void world_remove_shim(struct world *w, int host);
+uint16_t world_data(struct world *w, uint16_t port, bool arrives);
+uint8_t world_ecn(struct world *w, uint16_t port, uint8_t ecn);
 void world_open_far(struct world *w, uint16_t port, uint64_t rtt);
 uint32_t world_bulk(struct world *w, uint16_t port, int n, uint64_t ns,
                     uint16_t *queue);

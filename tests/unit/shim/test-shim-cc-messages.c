@@ -37,11 +37,7 @@ keep_messages(struct world *w, int n, struct kept *kept)
 
     kept->n = 0;
     while (kept->n < n) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        world_carry(w, SENDER, &data, &p);
+        world_data(w, 1, true);
         world_poll(w, MS / 2);
         world_poll(w, 5 * MS);
         for (int i = 0; i < receiver->n_messages && kept->n < n; i++) {
@@ -242,14 +238,12 @@ static void
 a_hello_verifies_nothing(void **state)
 {
     struct world *w = *state;
-    struct job_slots *slots = w->sides[SENDER].slots;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
     struct packet_spec answer =
         world_spec(w, RECEIVER, 1, SEGMENT_SYN | SEGMENT_ACK);
     struct cc_packet p;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     packet_make(&p, &syn);
     add_hello(&p, 5);
     world_arrive(w, SENDER, &p, 0);
@@ -264,7 +258,6 @@ a_hello_verifies_nothing(void **state)
     assert_in_range(world_bulk(w, 1, 300, GAP, NULL), 3 * DATA,
                     97 * MBIT / 8 / 1000 * 11 / 10);
     assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
-    w->sides[SENDER].slots = slots;
 }
 
 /* A hello with another nonce, as of a host on the way. */

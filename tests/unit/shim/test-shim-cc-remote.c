@@ -15,18 +15,15 @@ static void
 a_receiver_alone_limits_windows(void **state)
 {
     struct world *w = *state;
-    struct job_slots *slots = w->sides[SENDER].slots;
     uint16_t queue = 0;
     uint32_t window;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     world_open(w, 1);
     window = world_bulk(w, 1, 300, GAP, &queue);
     assert_int_equal(queue, 0);
     assert_in_range(window, 3 * DATA, 97 * MBIT / 8 / 1000 * 11 / 10);
     assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
-    w->sides[SENDER].slots = slots;
 }
 
 /* It cannot get other windows by SYNs that its peer does not take. */
@@ -34,10 +31,8 @@ static void
 a_sender_is_not_unlimited_by_another_syn(void **state)
 {
     struct world *w = *state;
-    struct job_slots *slots = w->sides[SENDER].slots;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     world_open(w, 1);
     world_bulk(w, 1, 300, GAP, NULL);
     for (int i = 0; i < 8; i++) {
@@ -53,7 +48,6 @@ a_sender_is_not_unlimited_by_another_syn(void **state)
         assert_in_range(world_bulk(w, 1, 100, GAP, NULL), 3 * DATA,
                         97 * MBIT / 8 / 1000 * 11 / 10);
     }
-    w->sides[SENDER].slots = slots;
 }
 
 /* The remote host has no shim: this one only adds its option to the SYN. */
@@ -65,8 +59,7 @@ a_sender_alone_is_plain_tcp(void **state)
     uint16_t queue = 1;
     struct cc_packet p;
 
-    cc_destroy(w->sides[RECEIVER].cc);
-    w->sides[RECEIVER].cc = NULL;
+    world_remove_shim(w, RECEIVER);
     packet_make(&p, &syn);
     world_leave(w, SENDER, &p, 0);
     assert_int_equal(p.frame.headroom, PACKET_ROOM - HELLO_BYTES);
@@ -105,12 +98,7 @@ grants_end_unless_renewed(void **state)
     world_bulk(w, 1, 100, GAP, &queue);
     assert_true(sender->rate[queue] > 0);
     for (int i = 0; i < 200; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        packet_make(&p, &data);
-        world_leave(w, SENDER, &p, 0);
+        world_data(w, 1, false);
         world_poll(w, MS);
         w->sides[RECEIVER].n_messages = 0;
     }
@@ -184,14 +172,7 @@ ecn_of_the_hosts_is_left_alone(void **state)
     world_carry(w, RECEIVER, &syn, &p);
     world_bulk(w, 1, 100, GAP, NULL);
     for (uint8_t ecn = 0; ecn < 4; ecn++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct segment seg;
-
-        data.payload = DATA;
-        data.ecn = ecn;
-        world_carry(w, SENDER, &data, &p);
-        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
-        assert_int_equal(seg.ecn, ecn);
+        assert_int_equal(world_ecn(w, 1, ecn), ecn);
     }
     assert_int_equal(world_stats(w, RECEIVER).cc_marks, 0);
 }
@@ -214,10 +195,7 @@ pass_other_hosts(struct world *w, bool goes_on)
         packet_make(&p, &other);
         assert_true(world_arrive(w, SENDER, &p, 0));
         if (i % 50 == 0 && goes_on) {
-            struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-
-            data.payload = DATA;
-            world_carry(w, SENDER, &data, &p);
+            world_data(w, 1, true);
         }
         for (int j = 0; i % 50 == 0 && j < 12; j++) {
             world_poll(w, 100 * MS);
@@ -237,11 +215,7 @@ other_hosts_do_not_replace_one_with_packets(void **state)
 
     /* No acknowledgement, so no new hello, is needed for a grant. */
     for (int i = 0; i < 50; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        world_carry(w, SENDER, &data, &p);
+        world_data(w, 1, true);
         world_poll(w, GAP);
     }
     assert_true(world_stats(w, RECEIVER).cc_grants_sent > 0);

@@ -39,8 +39,7 @@ a_window_holds_three_segments_at_least(void **state)
     struct world *w = *state;
     uint32_t window = 0;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     for (int i = 0; i < 40; i++) {
         world_open(w, i);
     }
@@ -62,8 +61,7 @@ acks_are_paced_if_the_smallest_window_is_too_large(void **state)
     struct side *receiver = &w->sides[RECEIVER];
     uint16_t queue = 0;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     for (int i = 0; i < 6; i++) {
         world_open(w, i);
     }

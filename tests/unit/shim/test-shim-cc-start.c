@@ -17,12 +17,7 @@ burst(struct world *w, uint16_t port, int n)
     uint16_t queue = 0;
 
     for (int i = 0; i < n; i++) {
-        struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        packet_make(&p, &data);
-        queue = world_leave(w, SENDER, &p, 0).queue;
+        queue = world_data(w, port, false);
     }
     return queue;
 }

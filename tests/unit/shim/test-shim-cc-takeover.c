@@ -35,11 +35,9 @@ static void
 the_new_shim_keeps_the_windows_limit(void **state)
 {
     struct world *w = *state;
-    struct job_slots *slots = w->sides[SENDER].slots;
     uint32_t before, after;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     world_open(w, 1);
     before = world_bulk(w, 1, 300, GAP, NULL) >> 7;
     assert_in_range(before, 1, 1000);
@@ -48,7 +46,6 @@ the_new_shim_keeps_the_windows_limit(void **state)
     assert_in_range(after, before - 1, before + 1);
     assert_in_range(world_bulk(w, 1, 300, GAP, NULL) >> 7, before / 2,
                     before * 2);
-    w->sides[SENDER].slots = slots;
 }
 
 static void
@@ -63,11 +60,7 @@ the_edge_does_not_move_left(void **state)
 
     /* Now it is bulk with a smaller limit, but the old edge stays valid. */
     for (int i = 0; i < 50; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        world_carry(w, SENDER, &data, &p);
+        world_data(w, 1, true);
         world_poll(w, GAP);
         world_deliver(w);
     }
@@ -161,14 +154,8 @@ ecn_stays_with_the_shims_or_with_the_hosts(void **state)
     world_take_over(w, SENDER, 99);
     world_take_over(w, RECEIVER, 98);
     for (uint16_t port = 1; port <= 2; port++) {
-        struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
-        struct segment seg;
-
-        data.payload = DATA;
-        data.ecn = SEGMENT_CE;
-        world_carry(w, SENDER, &data, &p);
-        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
-        assert_int_equal(seg.ecn, port == 1 ? SEGMENT_NOT_ECT : SEGMENT_CE);
+        assert_int_equal(world_ecn(w, port, SEGMENT_CE),
+                         port == 1 ? SEGMENT_NOT_ECT : SEGMENT_CE);
     }
 }
 

@@ -49,13 +49,8 @@ a_sender_without_acks_is_not_paced_for_long(void **state)
     world_open(w, 1);
     world_bulk(w, 1, 100, GAP, &queue);
     for (int i = 0; i < 4; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
         world_poll(w, 60 * MS);
-        data.payload = DATA;
-        packet_make(&p, &data);
-        world_leave(w, SENDER, &p, 0);
+        world_data(w, 1, false);
     }
     assert_true(side_may_send(&w->sides[SENDER], queue));
 }
