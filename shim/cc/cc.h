@@ -43,16 +43,11 @@
  * step, because one segment of 9,000 bytes per round trip of half a
  * millisecond is more than most links.  It falls to no less than half of what
  * arrives: a long queue keeps delivering marked packets for a hundred round
- * trips, and one cut for each of them drove a flow to one frame in 720 ms and
- * into TCP's timeouts (1 to 11 of 50 Mbit/s; with the limit, 18 pairs of flows
- * had 18 to 26 Mbit/s each).
+ * trips, and one cut for each of them drove flows into TCP's timeouts.
  *
  * A flow counts as idle only after its granted rate would have carried several
  * segments: at 2 Mbit/s a frame of 9,000 bytes takes 36 ms, and with windows
- * of 2 ms flows alternated between the whole link and nothing (4 to 8 % on the
- * quickstart).  The round trip time used is the smallest of all flows between
- * two hosts, because a flow that waits in its sender's shim measures 40 to 100
- * ms.
+ * of 2 ms flows alternated between the whole link and nothing.
  *
  *    cc = cc_create(&config);
  *    ...from the host: if (!cc_from_host(cc, &frame, &verdict, now)) drop...

@@ -91,22 +91,6 @@ rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
     return most >= granted / 4 * 3 || demand > line ? line : demand;
 }
 
-static void
-join_downlink(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    struct cc_arriving *in = &flow->in;
-
-    /* A new flow may need the whole link. */
-    restart_rate(&in->rate, now, cc->config.downlink_bps);
-    in->active = true;
-    in->quiet = false;
-    in->could = in->window_could = 0;
-    in->step_bytes = in->excess = 0;
-    in->position = cc->in.n;
-    in->sent_at = 0;
-    cc->in.flows[cc->in.n++] = flow;
-}
-
 void
 downlink_remove(struct cc *cc, struct cc_flow *flow)
 {
@@ -195,24 +179,29 @@ is_end(const struct cc_flow *flow, const struct segment *seg)
             && flow->in.granted / 8.0 * SLOW_NS / NS_PER_S >= flow->mss);
 }
 
-/* 'flow' has data to send. */
+/* 'flow' has data to send, maybe for the whole link. */
 static void
 begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
+    struct remote_shim *rs = cc_remote_of(flow);
     struct cc_arriving *in = &flow->in;
 
-    struct remote_shim *rs = cc_remote_of(flow);
-
-    if (rs && (!in->active || in->quiet) && now - in->free_at > FREE_NS) {
+    if (in->active && !in->quiet) {
+        return;
+    }
+    if (rs && now - in->free_at > FREE_NS) {
         in->free_at = now;
         remote_shim_count(rs, 0, CC_SMALL_BYTES, 0, now);
     }
+    in->quiet = false;
+    in->window_could = 0;
+    restart_rate(&in->rate, now, cc->config.downlink_bps);
     if (!in->active) {
-        join_downlink(cc, flow, now);
-    } else if (in->quiet) {
-        in->quiet = false;
-        in->window_could = 0;
-        restart_rate(&in->rate, now, cc->config.downlink_bps);
+        in->active = true;
+        in->step_bytes = in->excess = 0;
+        in->position = cc->in.n;
+        in->sent_at = 0;
+        cc->in.flows[cc->in.n++] = flow;
     }
 }
 
@@ -468,34 +457,6 @@ send_grants(struct cc *cc, uint64_t now)
     message_send_all(cc, now);
 }
 
-static void
-smooth_other(struct cc *cc, uint64_t ns)
-{
-    uint64_t bps = (double) cc->other_bytes * 8 * NS_PER_S / ns;
-    double part = ns < OTHER_NS ? (double) ns / OTHER_NS : 1;
-
-    cc->other_bps += part * ((double) bps - cc->other_bps);
-    cc->other_bytes = 0;
-}
-
-/* Returns the longest round trip of the active flows, at least MIN_RTT, or 0
- * if one of them can be limited neither by its window nor by a grant. */
-static uint64_t
-longest_rtt(struct cc *cc)
-{
-    uint64_t longest = MIN_RTT;
-
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc->in.flows[i];
-
-        if (!cc_window_known(&flow->window) && !cc_verified_remote(flow)) {
-            return 0;
-        }
-        longest = larger(longest, round_trip(flow));
-    }
-    return longest;
-}
-
 /* Returns the slack of the phantom queue, in bytes. */
 static uint64_t
 get_slack(const struct cc *cc)
@@ -506,17 +467,35 @@ get_slack(const struct cc *cc)
             : SLACK_FRAMES * cc->config.mtu);
 }
 
-/* Finds out whether flows of the downlink have data to send, and whether the
- * senders of some are busy with other flows. */
+/* Measures what has arrived in the last 'ns', and what the active flows have
+ * to send. */
 static void
-find_demand(const struct cc *cc, uint64_t now, struct cc_load *load)
+measure_load(struct cc *cc, uint64_t ns, uint64_t now, struct cc_load *load)
 {
+    uint64_t bps = (double) cc->other_bytes * 8 * NS_PER_S / ns;
+    double part = ns < OTHER_NS ? (double) ns / OTHER_NS : 1;
+    bool unlimited = false;
+
+    cc->other_bps += part * ((double) bps - cc->other_bps);
+    *load = (struct cc_load){ .capacity = cc->config.downlink_bps,
+                              .bytes = cc->bytes,
+                              .ns = ns,
+                              .other = cc->other_bps,
+                              .rtt_ns = MIN_RTT,
+                              .slack = get_slack(cc),
+                              .sorted = cc->config.strict_switch };
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        const struct cc_arriving *in = &cc->in.flows[i]->in;
+        struct cc_flow *flow = cc->in.flows[i];
+        const struct cc_arriving *in = &flow->in;
 
         load->busy |= !in->quiet && !in->pushed;
         load->elsewhere |= in->busy_at && now - in->busy_at < BUSY_NS;
+        load->rtt_ns = larger(load->rtt_ns, round_trip(flow));
+        unlimited |=
+            !cc_window_known(&flow->window) && !cc_verified_remote(flow);
     }
+    load->rtt_ns = unlimited ? 0 : load->rtt_ns;
+    cc->bytes = cc->other_bytes = 0;
 }
 
 /* Divides the downlink among the active flows, 'ns' after the last time, and
@@ -527,17 +506,8 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     bool leased = job_slots_leased(cc->config.slots, now);
     struct cc_load load;
 
-    smooth_other(cc, ns);
-    load = (struct cc_load){ .capacity = cc->config.downlink_bps,
-                             .bytes = cc->bytes,
-                             .ns = ns,
-                             .other = cc->other_bps,
-                             .rtt_ns = longest_rtt(cc),
-                             .slack = get_slack(cc),
-                             .sorted = cc->config.strict_switch };
-    find_demand(cc, now, &load);
+    measure_load(cc, ns, now, &load);
     cc_budget(&cc->budget, &cc->law, &load);
-    cc->bytes = 0;
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
 

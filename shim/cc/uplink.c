@@ -106,6 +106,18 @@ uplink_remove(struct cc *cc, struct cc_flow *flow)
     }
 }
 
+/* Paces 'flow' by its grant. */
+static void
+hold(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    if (!flow->out.queue) {
+        add_queue(cc, flow, now);
+    }
+    if (flow->out.queue) {
+        set_pace(cc, flow, flow->out.granted, now);
+    }
+}
+
 /* Returns the least rate that a grant may have. */
 static uint64_t
 least_grant(const struct cc *cc)
@@ -116,8 +128,8 @@ least_grant(const struct cc *cc)
 }
 
 void
-uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
-            uint64_t until, uint64_t now)
+uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps, uint64_t until,
+            uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t most = now + MAX_HOLD_NS;
@@ -128,32 +140,7 @@ uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
     out->granted_at = now;
     out->has_grant = true;
     out->unanswered = false;
-    if (!out->queue) {
-        add_queue(cc, flow, now);
-    }
-    if (out->queue) {
-        set_pace(cc, flow, out->granted, now);
-    }
-}
-
-/* Replaces the queue of 'flow', whose job has changed. */
-static void
-change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    struct cc_leaving *out = &flow->out;
-    uint64_t last = out->last;
-
-    uplink_remove(cc, flow);
-    add_queue(cc, flow, now);
-    if (!out->queue) {
-        return;
-    }
-    out->last = last;
-    if (out->has_grant) {
-        set_pace(cc, flow, out->granted, now);
-    } else {
-        start_burst(cc, flow, now);
-    }
+    hold(cc, flow, now);
 }
 
 /* Starts a burst of 'flow' without a grant. */
@@ -205,62 +192,28 @@ uplink_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
 {
     struct cc_leaving *out = &flow->out;
 
-    if (out->queue && out->slot != flow->record.slot) {
-        change_slot(cc, flow, now);
-    }
     if (out->has_grant
         && now > larger(out->granted_at, out->last) + PAUSE_NS) {
         begin_burst(cc, flow, now);
     }
+    if (out->queue && out->slot != flow->record.slot) {
+        uplink_remove(cc, flow);
+    }
     if (!out->has_grant) {
         send_ungranted(cc, flow, length, now);
+    } else if (!out->queue) {
+        hold(cc, flow, now);
     }
     out->last = now;
     out->empty_since = out->empty_sent_at = 0;
     return out->queue;
 }
 
-/* Checks how long 'flow' has waited for a grant.  After ANSWER_NS, marks the
- * flow as unanswered and the remote shim as silent: neither this flow nor
- * others to that host wait again until a grant arrives. */
-static void
-await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    struct cc_leaving *out = &flow->out;
-
-    if (!is_held(cc, flow, now)) {
-        out->held_since = 0;
-    } else if (!out->held_since) {
-        out->held_since = now;
-    } else if (now - out->held_since > ANSWER_NS) {
-        struct remote_shim *rs = cc_remote_of(flow);
-
-        out->unanswered = true;
-        if (rs) {
-            rs->silent = true;
-        }
-        set_pace(cc, flow, 0, now);
-    }
-}
-
-/* Returns true, once in ASK_NS, if the receiver's shim should be informed that
- * 'flow' waits. */
-static bool
-take_waiting_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    bool due = (is_held(cc, flow, now) && now - flow->out.asked_at >= ASK_NS);
-
-    if (due) {
-        flow->out.asked_at = now;
-    }
-    return due;
-}
-
 /* Returns true, once in ASK_NS, if the receiver's shim should be informed that
  * 'flow' cannot use its grant, because the uplink is busy with other flows:
  * while it waited, its grant would have carried at least one packet. */
 static bool
-take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
+is_busy(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t late;
@@ -282,7 +235,7 @@ take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
  * Returns true if the receiver's shim should be informed, once: ACKs would
  * have triggered more data by now. */
 static bool
-take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
+is_empty(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t rtt = round_trip(flow);
@@ -301,23 +254,37 @@ take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
     return false;
 }
 
-/* Informs the remote shim of 'flow' of its state, once for each. */
 static void
-report(struct cc *cc, struct cc_flow *flow, uint64_t now)
+report(struct cc *cc, struct cc_flow *flow, enum grant_type type, uint64_t now)
 {
-    struct remote_shim *rs = cc_verified_remote(flow);
-    const struct grant grant = { .sender_port = flow->record.key.local_port,
-                                 .receiver_port =
-                                     flow->record.key.remote_port };
+    message_add(
+        cc, flow->remote, type,
+        &(struct grant){ .sender_port = flow->record.key.local_port,
+                         .receiver_port = flow->record.key.remote_port },
+        now);
+}
 
-    if (rs && take_empty_report(cc, flow, now)) {
-        message_add(cc, rs, GRANT_EMPTY, &grant, now);
+/* 'flow' has sent its first bytes and waits for a grant: informs the
+ * receiver's shim once in ASK_NS.  After ANSWER_NS, marks the flow as
+ * unanswered and the remote shim as silent: neither this flow nor others to
+ * that host wait again until a grant arrives. */
+static void
+await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct remote_shim *rs = cc_remote_of(flow);
+    struct cc_leaving *out = &flow->out;
+
+    out->held_since = out->held_since ? out->held_since : now;
+    if (cc_verified_remote(flow) && now - out->asked_at >= ASK_NS) {
+        out->asked_at = now;
+        report(cc, flow, GRANT_WAITING, now);
     }
-    if (rs && take_waiting_report(cc, flow, now)) {
-        message_add(cc, rs, GRANT_WAITING, &grant, now);
-    }
-    if (rs && take_busy_report(cc, flow, now)) {
-        message_add(cc, rs, GRANT_BUSY, &grant, now);
+    if (now - out->held_since > ANSWER_NS) {
+        out->unanswered = true;
+        if (rs) {
+            rs->silent = true;
+        }
+        set_pace(cc, flow, 0, now);
     }
 }
 
@@ -333,11 +300,22 @@ uplink_poll(struct cc *cc, uint64_t now)
         struct cc_flow *flow = cc->out.flows[i];
         struct cc_leaving *out = &flow->out;
 
-        report(cc, flow, now);
+        if (cc_verified_remote(flow)) {
+            if (is_empty(cc, flow, now)) {
+                report(cc, flow, GRANT_EMPTY, now);
+            }
+            if (is_busy(cc, flow, now)) {
+                report(cc, flow, GRANT_BUSY, now);
+            }
+        }
         if (out->has_grant && now > out->until) {
             begin_burst(cc, flow, now);
         }
-        await_grant(cc, flow, now);
+        if (is_held(cc, flow, now)) {
+            await_grant(cc, flow, now);
+        } else {
+            out->held_since = 0;
+        }
         if (now - larger(out->last, out->granted_at) > KEEP_NS) {
             uplink_remove(cc, flow);
         }
