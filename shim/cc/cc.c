@@ -246,7 +246,7 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     }
     segment_options(frame->data, &seg, &o);
     if (o.hello_at) {
-        hello_remove_all(frame, &seg, &o);
+        hello_remove(frame, &seg, &o);
     }
     if (is_control_port(cc, &seg.key)) {
         make_control(cc, v);

@@ -179,27 +179,8 @@ hello_send(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
 {
     if (frame->headroom >= HELLO_BYTES && hello_fits(seg)
         && wants_hello(seg, flow, now)) {
-        const struct hello hello = { .flags = cc_own_flags(cc),
-                                     .nonce = flow->remote->kept.own_nonce };
-
-        frame->data = hello_insert(frame->data, seg, &hello);
-        frame->length += HELLO_BYTES;
-        frame->headroom -= HELLO_BYTES;
-    }
-}
-
-void
-hello_remove_all(struct cc_frame *frame, struct segment *seg,
-                 struct segment_options *o)
-{
-    while (o->hello_at) {
-        uint8_t *data = hello_remove(frame->data, seg, o);
-        uint32_t moved = data - frame->data;
-
-        frame->data = data;
-        frame->length -= moved;
-        frame->headroom += moved;
-        segment_options(data, seg, o);
+        hello_insert(frame, seg, cc_own_flags(cc),
+                     flow->remote->kept.own_nonce);
     }
 }
 
@@ -207,13 +188,13 @@ void
 hello_receive(struct cc *cc, struct cc_frame *frame, struct segment *seg,
               struct segment_options *o, struct remote_shim *rs, uint64_t now)
 {
-    struct hello hello;
+    uint64_t nonce = rs ? hello_read(frame->data, o) : 0;
 
-    if (rs && hello_read(frame->data + o->hello_at, o->hello_size, &hello)) {
-        remote_shim_hint(rs, hello.nonce, !(seg->flags & SEGMENT_SYN));
+    if (nonce) {
+        remote_shim_hint(rs, nonce, !(seg->flags & SEGMENT_SYN));
         if (remote_shim_asks(rs, now)) {
             message_ask(cc, rs, now);
         }
     }
-    hello_remove_all(frame, seg, o);
+    hello_remove(frame, seg, o);
 }

@@ -5,6 +5,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "shim/cc/cc.h"
 #include "shim/cc/segment.h"
 
 enum {
@@ -30,15 +31,14 @@ hello_fits(const struct segment *seg)
     return seg->header + HELLO_BYTES <= MAX_HEADER;
 }
 
-bool
-hello_read(const uint8_t *option, uint8_t size, struct hello *hello)
+uint64_t
+hello_read(const uint8_t *frame, const struct segment_options *o)
 {
-    if (size != SIZE || option[4] != HELLO_VERSION) {
-        return false;
-    }
-    hello->flags = option[5];
-    hello->nonce = get_be64(option + 6);
-    return true;
+    const uint8_t *option = frame + o->hello_at;
+
+    return (o->hello_size == SIZE && option[4] == HELLO_VERSION
+                ? get_be64(option + 6)
+                : 0);
 }
 
 /* The frame gets longer by 'change' bytes of TCP header, or shorter, which are
@@ -64,42 +64,52 @@ count_option(uint8_t *frame, struct segment *seg, uint16_t at, int change)
     seg->header += change;
 }
 
-uint8_t *
-hello_insert(uint8_t *frame, struct segment *seg, const struct hello *hello)
+/* The frame begins 'by' bytes earlier, and what is before 'at' moves there. */
+static void
+move_start(struct cc_frame *frame, uint16_t at, int by)
+{
+    memmove(frame->data - by, frame->data, at);
+    frame->data -= by;
+    frame->length += by;
+    frame->headroom -= by;
+}
+
+void
+hello_insert(struct cc_frame *frame, struct segment *seg, uint8_t flags,
+             uint64_t nonce)
 {
     uint16_t at = seg->l4 + TCP_SIZE;
     uint8_t *p;
 
-    memmove(frame - HELLO_BYTES, frame, at);
-    frame -= HELLO_BYTES;
-    p = frame + at;
+    move_start(frame, at, HELLO_BYTES);
+    p = frame->data + at;
     p[0] = p[1] = NOP;
     p[2] = KIND;
     p[3] = SIZE;
     put_be16(p + 4, EXPERIMENT);
     p[6] = HELLO_VERSION;
-    p[7] = hello->flags;
-    put_be64(p + 8, hello->nonce);
-    count_option(frame, seg, at, HELLO_BYTES);
-    return frame;
+    p[7] = flags;
+    put_be64(p + 8, nonce);
+    count_option(frame->data, seg, at, HELLO_BYTES);
 }
 
-uint8_t *
-hello_remove(uint8_t *frame, struct segment *seg,
-             const struct segment_options *o)
+void
+hello_remove(struct cc_frame *frame, struct segment *seg,
+             struct segment_options *o)
 {
     uint16_t at = seg->l4 + TCP_SIZE;
 
-    if (o->hello_at != at + 2 || o->hello_size != SIZE || frame[at] != NOP
-        || frame[at + 1] != NOP) {
-        for (int i = 0; i < o->hello_size; i++) {
-            segment_set_byte(frame, seg, o->hello_at + i, NOP);
+    for (; o->hello_at; segment_options(frame->data, seg, o)) {
+        if (o->hello_at == at + 2 && o->hello_size == SIZE
+            && frame->data[at] == NOP && frame->data[at + 1] == NOP) {
+            count_option(frame->data, seg, at, -HELLO_BYTES);
+            move_start(frame, at, -HELLO_BYTES);
+            continue;
         }
-        return frame;
+        for (int i = 0; i < o->hello_size; i++) {
+            segment_set_byte(frame->data, seg, o->hello_at + i, NOP);
+        }
     }
-    count_option(frame, seg, at, -HELLO_BYTES);
-    memmove(frame + HELLO_BYTES, frame, at);
-    return frame + HELLO_BYTES;
 }
 
 static const char magic[4] = { 'S', 'G', 'C', 'C' };

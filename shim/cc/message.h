@@ -19,12 +19,12 @@
  * a hint: any host can send one, so that nothing follows from it but a message
  * to the shim that it tells of (remote-shim.h).
  *
- *    data = hello_insert(data, &seg, &hello);
+ *    hello_insert(&frame, &seg, flags, nonce);
  *    ...
- *    segment_options(data, &seg, &options);
+ *    segment_options(frame.data, &seg, &options);
  *    if (options.hello_at) {
- *        hello_read(data + options.hello_at, options.hello_size, &hello);
- *        data = hello_remove(data, &seg, &options);
+ *        nonce = hello_read(frame.data, &options);
+ *        hello_remove(&frame, &seg, &options);
  *    }
  *
  * A window limits how much is in flight; a rate also limits how evenly it is
@@ -72,6 +72,7 @@
 
 #include "wire/shim-protocol.h"
 
+struct cc_frame;
 struct segment;
 struct segment_options;
 
@@ -85,28 +86,23 @@ enum hello_flags {
                         * It uses reports of busy uplinks (GRANT_BUSY). */
 };
 
-struct hello {
-    uint8_t flags; /* HELLO_*. */
-    uint64_t nonce;
-};
-
 /* Returns true for the option of any version. */
 bool hello_is(const uint8_t *option, uint8_t size);
 
 /* Returns true if the TCP header has space for the option. */
 bool hello_fits(const struct segment *);
 
-/* Returns false for an option of another version. */
-bool hello_read(const uint8_t *option, uint8_t size, struct hello *);
+/* Returns the nonce, 0 for an option of another version. */
+uint64_t hello_read(const uint8_t *frame, const struct segment_options *);
 
-/* Adds the option.  Needs HELLO_BYTES before 'frame', and returns the new
- * start of the frame, which is that much longer. */
-uint8_t *hello_insert(uint8_t *frame, struct segment *, const struct hello *);
+/* Adds the option.  Needs a headroom of HELLO_BYTES. */
+void hello_insert(struct cc_frame *, struct segment *, uint8_t flags,
+                  uint64_t nonce);
 
-/* Removes the option if it is where hello_insert() puts it, otherwise
- * overwrites it with NOPs.  Returns the new start of the frame. */
-uint8_t *hello_remove(uint8_t *frame, struct segment *,
-                      const struct segment_options *);
+/* Removes an option where hello_insert() puts it, and overwrites others with
+ * NOPs, until the segment has none. */
+void hello_remove(struct cc_frame *, struct segment *,
+                  struct segment_options *);
 
 #define GRANT_PORT 8473 /* UDP, both ends. */
 #define GRANT_VERSION 2

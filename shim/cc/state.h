@@ -195,13 +195,10 @@ void uplink_poll(struct cc *, uint64_t now);
 /* exchange.c.  hello_send() adds the option to a segment from the host if it
  * is one of these: the first SYN of a flow (a repeated one has none, since a
  * middlebox may drop it), the SYN-ACK if the SYN had the option, and some ACKs
- * until the remote shim has replied.  hello_remove_all() removes what another
- * has added, and updates the options; hello_receive() does that for a segment
- * to the host and notes the hint; the remote shim may be null. */
+ * until the remote shim has replied.  hello_receive() removes the option from
+ * a segment to the host, and notes the hint; the remote shim may be null. */
 void hello_send(const struct cc *, struct cc_frame *, struct segment *,
                 struct cc_flow *, uint64_t now);
-void hello_remove_all(struct cc_frame *, struct segment *,
-                      struct segment_options *);
 void hello_receive(struct cc *, struct cc_frame *, struct segment *,
                    struct segment_options *, struct remote_shim *,
                    uint64_t now);

@@ -118,24 +118,16 @@ hold(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
 }
 
-/* Returns the least rate that a grant may have. */
-static uint64_t
-least_grant(const struct cc *cc)
-{
-    double floor = cc->law.floor * cc->config.uplink_bps / FLOOR_SENDERS;
-
-    return larger(floor / larger(cc->out.n, 1), 1);
-}
-
 void
 uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps, uint64_t until,
             uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t most = now + MAX_HOLD_NS;
+    double least = cc->law.floor * cc->config.uplink_bps / FLOOR_SENDERS;
 
-    out->granted =
-        larger(bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps, least_grant(cc));
+    bps = larger(bps, larger(least / larger(cc->out.n, 1), 1));
+    out->granted = bps < SHIM_MAX_RATE ? bps : SHIM_MAX_RATE;
     out->until = until < most ? until : most;
     out->granted_at = now;
     out->has_grant = true;

@@ -223,13 +223,10 @@ a_nonce_changes_by_a_new_message_only(void **state)
 static void
 add_hello(struct cc_packet *p, uint64_t nonce)
 {
-    struct hello hello = { .flags = HELLO_ECN, .nonce = nonce };
     struct segment seg;
 
     assert_true(segment_parse(p->frame.data, p->frame.length, true, &seg));
-    p->frame.data = hello_insert(p->frame.data, &seg, &hello);
-    p->frame.length += HELLO_BYTES;
-    p->frame.headroom -= HELLO_BYTES;
+    hello_insert(&p->frame, &seg, HELLO_ECN, nonce);
 }
 
 /* Hellos of a host without a shim, which obeys nothing: its flow has the
