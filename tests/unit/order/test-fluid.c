@@ -40,8 +40,7 @@ check_optimum(struct fluid *f, double optimum, double loss)
     fluid_destroy(f);
 }
 
-static void
-the_shorter_search_goes_first_at_a_port(void **state)
+UNIT_TEST(the_shorter_search_goes_first_at_a_port)
 {
     struct fluid *f = fluid_create(1);
 
@@ -51,8 +50,7 @@ the_shorter_search_goes_first_at_a_port(void **state)
 }
 
 /* Computing leaves the port to the other one. */
-static void
-jobs_that_compute_overlap(void **state)
+UNIT_TEST(jobs_that_compute_overlap)
 {
     struct fluid *f = fluid_create(1);
 
@@ -63,8 +61,7 @@ jobs_that_compute_overlap(void **state)
 
 /* One that needs both ports waits for two that need one each: each port by
  * itself could serve it first. */
-static void
-a_job_has_one_rate_at_all_ports(void **state)
+UNIT_TEST(a_job_has_one_rate_at_all_ports)
 {
     struct fluid *f = fluid_create(3);
 
@@ -81,8 +78,7 @@ a_job_has_one_rate_at_all_ports(void **state)
     check_optimum(f, 10 + 20 + 30, 30);
 }
 
-static void
-rungs_follow_each_other(void **state)
+UNIT_TEST(rungs_follow_each_other)
 {
     struct fluid *f = fluid_create(2);
 
@@ -95,8 +91,7 @@ rungs_follow_each_other(void **state)
 }
 
 /* Of a begin on, the shortest remaining time goes first. */
-static void
-searches_begin_later(void **state)
+UNIT_TEST(searches_begin_later)
 {
     struct fluid *f = fluid_create(1);
 
@@ -107,8 +102,7 @@ searches_begin_later(void **state)
 }
 
 /* Weights decide which of two equal searches goes first. */
-static void
-weights_count(void **state)
+UNIT_TEST(weights_count)
 {
     struct fluid *f = fluid_create(1);
 
@@ -120,8 +114,7 @@ weights_count(void **state)
 
 /* Any of three jobs may take part: the cheapest two count, and each of them
  * does all of its iterations. */
-static void
-the_cheapest_jobs_count_if_it_is_unknown_which(void **state)
+UNIT_TEST(the_cheapest_jobs_count_if_it_is_unknown_which)
 {
     struct fluid *f = fluid_create(1);
     const double seconds[] = { 3, 1, 2 };
@@ -179,8 +172,7 @@ draw_searches(bool later)
 
 /* Prices and the rates for all orders bound the same, and the rates are the
  * best. */
-static void
-prices_come_near_the_optimum(void **state)
+UNIT_TEST(prices_come_near_the_optimum)
 {
     double sum = 0;
 
@@ -203,8 +195,7 @@ prices_come_near_the_optimum(void **state)
 
 /* Twenty searches have too many orders.  At one port prices are exact, but for
  * the grid of times. */
-static void
-many_searches_have_prices(void **state)
+UNIT_TEST(many_searches_have_prices)
 {
     struct fluid *f = fluid_create(1);
     struct fluid_bound b;
@@ -229,22 +220,4 @@ many_searches_have_prices(void **state)
     b = fluid_bound(f, WORK);
     assert_true(b.fluid == 0 && b.strict == 0);
     fluid_destroy(f);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shorter_search_goes_first_at_a_port),
-        cmocka_unit_test(jobs_that_compute_overlap),
-        cmocka_unit_test(a_job_has_one_rate_at_all_ports),
-        cmocka_unit_test(rungs_follow_each_other),
-        cmocka_unit_test(searches_begin_later),
-        cmocka_unit_test(weights_count),
-        cmocka_unit_test(the_cheapest_jobs_count_if_it_is_unknown_which),
-        cmocka_unit_test(prices_come_near_the_optimum),
-        cmocka_unit_test(many_searches_have_prices),
-    };
-
-    return cmocka_run_group_tests_name("fluid", tests, NULL, NULL);
 }

@@ -90,8 +90,7 @@ judged(const struct judge_situation *s, const size_t places[], double *ends)
     return objective;
 }
 
-static void
-a_job_alone_takes_its_isolated_time(void **state)
+UNIT_TEST(a_job_alone_takes_its_isolated_time)
 {
     static const size_t places[] = { 0 };
     struct example e;
@@ -107,8 +106,7 @@ a_job_alone_takes_its_isolated_time(void **state)
 }
 
 /* The second search needs less. */
-static void
-a_port_is_served_by_rank_or_shared(void **state)
+UNIT_TEST(a_port_is_served_by_rank_or_shared)
 {
     static const size_t places[] = { 0, 0 };
     struct example e;
@@ -137,8 +135,7 @@ a_port_is_served_by_rank_or_shared(void **state)
 }
 
 /* The job that survives is the second one, which needs more. */
-static void
-a_rung_begins_when_the_slowest_job_has_ended(void **state)
+UNIT_TEST(a_rung_begins_when_the_slowest_job_has_ended)
 {
     static const size_t places[] = { 1, 0 };
     struct example e;
@@ -163,8 +160,7 @@ make_two(struct example *e)
     add_job(e, 1.5, 0);
 }
 
-static void
-runs_start_from_the_same_state(void **state)
+UNIT_TEST(runs_start_from_the_same_state)
 {
     static const double factors[] = { 0.1, 1 };
     static const size_t places[] = { 0, 0 };
@@ -184,8 +180,7 @@ runs_start_from_the_same_state(void **state)
 
 /* The second search goes first until its early phase is over, after three of
  * its ten iterations.  Without it, the first one would, which needs less. */
-static void
-early_phases_have_ends_that_count(void **state)
+UNIT_TEST(early_phases_have_ends_that_count)
 {
     static const size_t places[] = { 0, 0 };
     struct example e;
@@ -207,8 +202,7 @@ early_phases_have_ends_that_count(void **state)
 }
 
 /* The first search has more work, but nobody else needs its second port. */
-static void
-a_plan_finds_the_better_order(void **state)
+UNIT_TEST(a_plan_finds_the_better_order)
 {
     const struct plan_options options = { .n_runs = 60 };
     double factors[] = { 1, 1 }, again[] = { 1, 1 };
@@ -223,8 +217,7 @@ a_plan_finds_the_better_order(void **state)
 }
 
 /* The last plan is much worse than the key. */
-static void
-a_plan_is_never_worse_than_the_key(void **state)
+UNIT_TEST(a_plan_is_never_worse_than_the_key)
 {
     struct example e;
 
@@ -242,8 +235,7 @@ a_plan_is_never_worse_than_the_key(void **state)
 /* Alone, the first search takes 20 s and the second one 10 s, which goes
  * first by its key.  The first one needs 25 s in a plain network, and arrived
  * 30 s ago. */
-static void
-a_search_that_is_late_goes_first(void **state)
+UNIT_TEST(a_search_that_is_late_goes_first)
 {
     static const size_t places[] = { 0, 0 };
     struct example e;
@@ -268,8 +260,7 @@ a_search_that_is_late_goes_first(void **state)
 
 /* By its key, the second search goes first.  That would make the first one
  * later than 1.25 times 20 s, which costs more than it saves. */
-static void
-a_plan_avoids_that_a_search_is_too_late(void **state)
+UNIT_TEST(a_plan_avoids_that_a_search_is_too_late)
 {
     const struct plan_options options = { .n_runs = 60 };
     static const size_t places[] = { 0, 0 };
@@ -301,8 +292,7 @@ assert_times(const struct plain_times *t, double before, double end,
 /* A stage of 10 s, with one of 5 s to follow, begins at 0, and another one of
  * 10 s at 5.  They share the port from then on.  The first search is faster
  * than that in the real network and begins its second stage at 8. */
-static void
-the_plain_network_follows(void **state)
+UNIT_TEST(the_plain_network_follows)
 {
     struct plain_network *p = plain_network_create();
     struct plain_times *a, *b;
@@ -347,23 +337,4 @@ the_plain_network_follows(void **state)
     assert_times(a, 0, 5, 5);
     assert_float_equal(a->spent, 0, 0);
     plain_network_destroy(p);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_alone_takes_its_isolated_time),
-        cmocka_unit_test(a_port_is_served_by_rank_or_shared),
-        cmocka_unit_test(a_rung_begins_when_the_slowest_job_has_ended),
-        cmocka_unit_test(runs_start_from_the_same_state),
-        cmocka_unit_test(early_phases_have_ends_that_count),
-        cmocka_unit_test(a_plan_finds_the_better_order),
-        cmocka_unit_test(a_plan_is_never_worse_than_the_key),
-        cmocka_unit_test(a_search_that_is_late_goes_first),
-        cmocka_unit_test(a_plan_avoids_that_a_search_is_too_late),
-        cmocka_unit_test(the_plain_network_follows),
-    };
-
-    return cmocka_run_group_tests_name("lookahead", tests, NULL, NULL);
 }

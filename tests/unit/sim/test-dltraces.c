@@ -57,8 +57,7 @@ static const struct {
     { "runtime\r\n5.0\r\n7\r\n", 2, NULL, 1, NAN, 5 },
 };
 
-static void
-reads_every_format(void **state)
+UNIT_TEST(reads_every_format)
 {
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         const struct trace_job *job;
@@ -82,8 +81,7 @@ reads_every_format(void **state)
     }
 }
 
-static void
-knows_by_the_first_line(void **state)
+UNIT_TEST(knows_by_the_first_line)
 {
     assert_true(job_trace_begins(TIRESIAS));
     assert_true(job_trace_begins(OPENB));
@@ -121,8 +119,7 @@ static const struct {
       "t:4: runtime in s \"7 8\" is not a number from 0 to 1000000000000" },
 };
 
-static void
-names_the_line_at_fault(void **state)
+UNIT_TEST(names_the_line_at_fault)
 {
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         struct job_trace *trace;
@@ -142,8 +139,7 @@ static const char jobs[] =
     "5,1,3,1,alexnet,50,1\n" "6,2,4,1,other,1000,1\n"
     "7,1,900,1,vgg11,10000,1\n";
 
-static void
-makes_searches_of_alike_jobs(void **state)
+UNIT_TEST(makes_searches_of_alike_jobs)
 {
     struct workload *w = read_workload(jobs, "hosts=20,window=1,load=0.01");
     const struct workload_cojob *search = &w->cojobs[0];
@@ -168,8 +164,7 @@ makes_searches_of_alike_jobs(void **state)
     workload_destroy(w);
 }
 
-static void
-obeys_the_options(void **state)
+UNIT_TEST(obeys_the_options)
 {
     struct workload *a = read_workload(jobs, "jobs=3,hosts=2,compute=0.5");
     struct workload *b = read_workload(jobs, "jobs=3,hosts=2,compute=0.5");
@@ -188,8 +183,7 @@ obeys_the_options(void **state)
     workload_destroy(c);
 }
 
-static void
-refuses_bad_options(void **state)
+UNIT_TEST(refuses_bad_options)
 {
     struct jobs_options options = JOBS_OPTIONS_INIT;
     char *error = jobs_options_parse("jobs=0", &options);
@@ -200,19 +194,4 @@ refuses_bad_options(void **state)
     assert_is(error, "jobs: \"cojobs\" is not one of \"hosts=\", "
                      "\"jobs=\", \"window=\", \"compute=\", \"load=\", "
                      "\"seed=\"");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_format),
-        cmocka_unit_test(knows_by_the_first_line),
-        cmocka_unit_test(names_the_line_at_fault),
-        cmocka_unit_test(makes_searches_of_alike_jobs),
-        cmocka_unit_test(obeys_the_options),
-        cmocka_unit_test(refuses_bad_options),
-    };
-
-    return cmocka_run_group_tests_name("dltraces", tests, NULL, NULL);
 }

@@ -386,8 +386,7 @@ check_flows(struct world *w)
     }
 }
 
-static void
-greedy_is_the_scan_by_rank(void **state)
+UNIT_TEST(greedy_is_the_scan_by_rank)
 {
     for (int round = 0; round < 300; round++) {
         struct world w;
@@ -474,8 +473,7 @@ check_paths(struct world *w)
     }
 }
 
-static void
-sharing_is_water_filling(void **state)
+UNIT_TEST(sharing_is_water_filling)
 {
     for (int round = 0; round < 400; round++) {
         struct world w = { .seed = round };
@@ -566,8 +564,7 @@ expect_fill(struct world *w)
 /* Only units that an event changes something for get rates anew, whatever
  * begins, ends or changes places: what all of them have is what they would
  * get. */
-static void
-filling_is_computing_anew(void **state)
+UNIT_TEST(filling_is_computing_anew)
 {
     for (int round = 0; round < 600; round++) {
         struct world w = { .seed = round };
@@ -583,8 +580,7 @@ filling_is_computing_anew(void **state)
     }
 }
 
-static void
-madd_wastes_nothing(void **state)
+UNIT_TEST(madd_wastes_nothing)
 {
     for (int round = 0; round < 300; round++) {
         struct world w = { .seed = round };
@@ -598,8 +594,7 @@ madd_wastes_nothing(void **state)
 
 /* Rank 0 has one end of both flows of rank 1.  When it has ended they take
  * turns, the longer one first, though it is the younger one. */
-static void
-greedy_gives_whole_ports(void **state)
+UNIT_TEST(greedy_gives_whole_ports)
 {
     struct world w;
 
@@ -621,8 +616,7 @@ greedy_gives_whole_ports(void **state)
 
 /* A better rank stops a flow that runs; what that leaves at its other end goes
  * to one that has waited for it. */
-static void
-greedy_stops_a_worse_rank(void **state)
+UNIT_TEST(greedy_stops_a_worse_rank)
 {
     struct world w;
 
@@ -650,8 +644,7 @@ greedy_stops_a_worse_rank(void **state)
 
 /* Level 0 fills port 0 and half of port 5; level 1 gets the other half, and
  * level 2 nothing. */
-static void
-levels_are_strict(void **state)
+UNIT_TEST(levels_are_strict)
 {
     struct world w;
 
@@ -672,8 +665,7 @@ levels_are_strict(void **state)
 
 /* Each level gets what a tenth of the network would give it, of which level 2
  * shares port 3; then the first gets the rest of port 0. */
-static void
-a_guard_is_a_floor(void **state)
+UNIT_TEST(a_guard_is_a_floor)
 {
     struct world w;
 
@@ -695,8 +687,7 @@ a_guard_is_a_floor(void **state)
 /* Rank 0 takes 4 s at host 0, which sends 20 + 20; its third flow takes as
  * long.  Rank 1 gets what that leaves of port 2 -> 3, and rank 2 nothing
  * before rank 0 has ended. */
-static void
-madd_lets_a_unit_end_together(void **state)
+UNIT_TEST(madd_lets_a_unit_end_together)
 {
     struct world w;
 
@@ -723,8 +714,7 @@ madd_lets_a_unit_end_together(void **state)
 /* Two flows of unit 0 share the port that they leave from in proportion, so
  * that both end with it, at (60 + 30) / 10.  What they leave of the other ends
  * is for the next units. */
-static void
-filling_lets_the_flows_of_a_unit_end_together(void **state)
+UNIT_TEST(filling_lets_the_flows_of_a_unit_end_together)
 {
     struct world w;
 
@@ -746,8 +736,7 @@ filling_lets_the_flows_of_a_unit_end_together(void **state)
 
 /* A flow that shares no port with its unit's busiest one does not wait for
  * it: it goes at the whole rate, and the next unit after it. */
-static void
-filling_holds_back_nothing_that_could_go(void **state)
+UNIT_TEST(filling_holds_back_nothing_that_could_go)
 {
     struct world w;
 
@@ -771,8 +760,7 @@ filling_holds_back_nothing_that_could_go(void **state)
 
 /* Two equal flows of a unit that is limited: at 10 bytes per second it has
  * sent 25 after 2.5 s; from 1 s on at half the rate, after 4 s. */
-static void
-limits_are_foreseen(void **state)
+UNIT_TEST(limits_are_foreseen)
 {
     struct world w;
 
@@ -795,25 +783,4 @@ limits_are_foreseen(void **state)
     w.rates->class->update(w.rates, 1);
     assert_near(unit_limit_time(&w.units[0]), 4);
     world_uninit(&w);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(greedy_gives_whole_ports),
-        cmocka_unit_test(greedy_stops_a_worse_rank),
-        cmocka_unit_test(greedy_is_the_scan_by_rank),
-        cmocka_unit_test(levels_are_strict),
-        cmocka_unit_test(a_guard_is_a_floor),
-        cmocka_unit_test(sharing_is_water_filling),
-        cmocka_unit_test(filling_lets_the_flows_of_a_unit_end_together),
-        cmocka_unit_test(filling_holds_back_nothing_that_could_go),
-        cmocka_unit_test(filling_is_computing_anew),
-        cmocka_unit_test(madd_lets_a_unit_end_together),
-        cmocka_unit_test(madd_wastes_nothing),
-        cmocka_unit_test(limits_are_foreseen),
-    };
-
-    return cmocka_run_group_tests_name("rates", tests, NULL, NULL);
 }

@@ -26,8 +26,7 @@ static const struct {
       "c.json: /workers: 0 is not an integer from 1 to 64" },
 };
 
-static void
-names_the_member_at_fault(void **state)
+UNIT_TEST(names_the_member_at_fault)
 {
     for (size_t i = 0; i < sizeof bad_specs / sizeof bad_specs[0]; i++) {
         struct compare_spec *spec;
@@ -39,8 +38,7 @@ names_the_member_at_fault(void **state)
     }
 }
 
-static void
-finds_profiles_beside_the_specification(void **state)
+UNIT_TEST(finds_profiles_beside_the_specification)
 {
     struct compare_spec *spec;
 
@@ -66,8 +64,7 @@ find_trainer(char path[4096])
 
 /* Whatever the workers are given, all that wait for all make the same
  * updates: the curves are one curve, but for rounding. */
-static void
-schemes_that_wait_for_all_have_one_curve(void **state)
+UNIT_TEST(schemes_that_wait_for_all_have_one_curve)
 {
     struct compare_spec *spec;
     struct compare_curve *curves;
@@ -98,8 +95,7 @@ schemes_that_wait_for_all_have_one_curve(void **state)
 }
 
 /* Two schemes without servers: models differ under one of them only. */
-static void
-peers_are_compared_with_workers(void **state)
+UNIT_TEST(peers_are_compared_with_workers)
 {
     struct compare_spec *spec;
     struct compare_curve *curves;
@@ -127,8 +123,7 @@ peers_are_compared_with_workers(void **state)
 }
 
 /* The scale of the plot has the least and the greatest value. */
-static void
-plots_loss_or_accuracy(void **state)
+UNIT_TEST(plots_loss_or_accuracy)
 {
     static const char *const parts[] = { ">loss<", ">7<", ">0.75<" };
     struct compare_point points[] = { { 1, 1, 7, 0.5 }, { 2, 2, 6, 0.75 } };
@@ -155,8 +150,7 @@ plots_loss_or_accuracy(void **state)
     compare_spec_destroy(spec);
 }
 
-static void
-says_which_scheme_failed(void **state)
+UNIT_TEST(says_which_scheme_failed)
 {
     static const char *const cases[][2] = {
         { "asp", "worker" }, { "adpsgd", "peer" },
@@ -179,19 +173,4 @@ says_which_scheme_failed(void **state)
         assert_null(curves);
         compare_spec_destroy(spec);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_the_member_at_fault),
-        cmocka_unit_test(finds_profiles_beside_the_specification),
-        cmocka_unit_test(schemes_that_wait_for_all_have_one_curve),
-        cmocka_unit_test(peers_are_compared_with_workers),
-        cmocka_unit_test(plots_loss_or_accuracy),
-        cmocka_unit_test(says_which_scheme_failed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
