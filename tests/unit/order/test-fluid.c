@@ -40,42 +40,60 @@ check_optimum(struct fluid *f, double optimum, double loss)
     fluid_destroy(f);
 }
 
-UNIT_TEST(the_shorter_search_goes_first_at_a_port)
+/* Searches of one rung with one job each, see add_one(). */
+static const struct {
+    const char *name;
+    struct {
+        double begin;
+        unsigned int ports;
+        double iterations, computing;
+        double weight; /* 0 is 1. */
+    } searches[3];
+    double optimum, loss;
+} cases[] = {
+    { "the shorter search goes first at a port",
+      { { 0, 1, 10, 0 }, { 0, 1, 5, 0 } },
+      5 + 15,
+      1 },
+    { "jobs that compute overlap: the port is left to the other one",
+      { { 0, 1, 10, 1 }, { 0, 1, 10, 1 } },
+      20 + 20,
+      1 },
+    { "a job has one rate at all ports: one that needs both waits for two "
+      "that need one each; each port by itself could serve it first",
+      { { 0, 3, 10, 0 }, { 0, 1, 10, 0 }, { 0, 2, 10, 0 } },
+      10 + 10 + 20,
+      2 },
+    { "any two of three share a port, so they are served in turns",
+      { { 0, 3, 10, 0 }, { 0, 6, 10, 0 }, { 0, 5, 10, 0 } },
+      10 + 20 + 30,
+      30 },
+    { "of a begin on, the shortest remaining time goes first",
+      { { 3, 1, 10, 0 }, { 7, 1, 2, 0 }, { 20, 1, 1, 0 } },
+      12 + 2 + 1,
+      2 },
+    { "weights decide which of two equal searches goes first",
+      { { 0, 1, 10, 0 }, { 0, 1, 10, 0, 1000 } },
+      20 + 1000 * 10,
+      20 },
+};
+
+UNIT_TEST(the_optimum_of_few_searches_is_found)
 {
-    struct fluid *f = fluid_create(1);
+    for (size_t c = 0; c < N_ELEMENTS(cases); c++) {
+        struct fluid *f = fluid_create(MAX_PORTS);
 
-    add_one(f, 0, 1, 10, 0);
-    add_one(f, 0, 1, 5, 0);
-    check_optimum(f, 5 + 15, 1);
-}
-
-/* Computing leaves the port to the other one. */
-UNIT_TEST(jobs_that_compute_overlap)
-{
-    struct fluid *f = fluid_create(1);
-
-    add_one(f, 0, 1, 10, 1);
-    add_one(f, 0, 1, 10, 1);
-    check_optimum(f, 20 + 20, 1);
-}
-
-/* One that needs both ports waits for two that need one each: each port by
- * itself could serve it first. */
-UNIT_TEST(a_job_has_one_rate_at_all_ports)
-{
-    struct fluid *f = fluid_create(3);
-
-    add_one(f, 0, 3, 10, 0);
-    add_one(f, 0, 1, 10, 0);
-    add_one(f, 0, 2, 10, 0);
-    check_optimum(f, 10 + 10 + 20, 2);
-
-    /* Any two of three share a port, so they are served in turns. */
-    f = fluid_create(3);
-    add_one(f, 0, 3, 10, 0);
-    add_one(f, 0, 6, 10, 0);
-    add_one(f, 0, 5, 10, 0);
-    check_optimum(f, 10 + 20 + 30, 30);
+        print_message("%s\n", cases[c].name);
+        for (size_t s = 0; s < 3 && cases[c].searches[s].ports; s++) {
+            add_one(f, cases[c].searches[s].begin, cases[c].searches[s].ports,
+                    cases[c].searches[s].iterations,
+                    cases[c].searches[s].computing);
+            if (cases[c].searches[s].weight > 0) {
+                f->searches[s].weight = cases[c].searches[s].weight;
+            }
+        }
+        check_optimum(f, cases[c].optimum, cases[c].loss);
+    }
 }
 
 UNIT_TEST(rungs_follow_each_other)
@@ -88,28 +106,6 @@ UNIT_TEST(rungs_follow_each_other)
     fluid_add_demand(f, 1, 1);
     add_one(f, 0, 2, 12, 0);
     check_optimum(f, 12 + 22, 3);
-}
-
-/* Of a begin on, the shortest remaining time goes first. */
-UNIT_TEST(searches_begin_later)
-{
-    struct fluid *f = fluid_create(1);
-
-    add_one(f, 3, 1, 10, 0);
-    add_one(f, 7, 1, 2, 0);
-    add_one(f, 20, 1, 1, 0);
-    check_optimum(f, 12 + 2 + 1, 2);
-}
-
-/* Weights decide which of two equal searches goes first. */
-UNIT_TEST(weights_count)
-{
-    struct fluid *f = fluid_create(1);
-
-    add_one(f, 0, 1, 10, 0);
-    add_one(f, 0, 1, 10, 0);
-    f->searches[1].weight = 1000;
-    check_optimum(f, 20 + 1000 * 10, 20);
 }
 
 /* Any of three jobs may take part: the cheapest two count, and each of them
