@@ -24,10 +24,7 @@ enum { STREAM_FACTORS = 0x4d46, STREAM_PLACES, STREAM_ORDER };
 static void
 add(struct ratings *r, const struct rating *rating)
 {
-    if (r->n == r->max_n) {
-        r->max_n = r->max_n ? 2 * r->max_n : 1024;
-        r->all = reallocate(r->all, r->max_n, sizeof *r->all);
-    }
+    r->all = grow(r->all, r->n, &r->max_n, sizeof *r->all);
     r->all[r->n++] = *rating;
 }
 

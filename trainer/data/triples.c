@@ -76,10 +76,7 @@ number_of(void **tree, const char *text, size_t length, uint32_t *n)
 static void
 add(struct triples *t, const struct triple *triple)
 {
-    if (t->n == t->max_n) {
-        t->max_n = t->max_n ? 2 * t->max_n : 1024;
-        t->all = reallocate(t->all, t->max_n, sizeof *t->all);
-    }
+    t->all = grow(t->all, t->n, &t->max_n, sizeof *t->all);
     t->all[t->n++] = *triple;
 }
 
