@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 
 #define MAX_JOBS 1000000
 #define MAX_GPUS 100000

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 
 /* Returns true if 'name', which may be NULL, is the first 'length' characters
  * of 'text'. */

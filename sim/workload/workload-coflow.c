@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 #include "sim/workload/workload.h"
 
 #define MEGABYTE (1024.0 * 1024)

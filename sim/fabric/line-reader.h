@@ -22,12 +22,12 @@
 #include <stdio.h>
 
 struct line_reader {
-    const char *name;           /* Prefix of messages. */
-    int line;                   /* Number of the line, from 1. */
-    char *text;                 /* The line. */
+    const char *name; /* Prefix of messages. */
+    int line;         /* Number of the line, from 1. */
+    char *text;       /* The line. */
     size_t allocated;
-    char *at;                   /* Next field, NULL after the last one. */
-    char *error;                /* "NAME:LINE: what was found..." or NULL. */
+    char *at;    /* Next field, NULL after the last one. */
+    char *error; /* "NAME:LINE: what was found..." or NULL. */
 };
 
 /* Reads the next line.  Returns false at the end. */
@@ -56,4 +56,4 @@ double line_reader_number(struct line_reader *, char *word, const char *what,
 /* An error if anything stands after 'what', the last of the line. */
 void line_reader_end(struct line_reader *, const char *what);
 
-#endif /* sim/workload/line-reader.h */
+#endif /* sim/fabric/line-reader.h */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "order/problem/memory.h"
 
-#define MAX_SHOWN 24            /* Characters of the text in a message. */
+#define MAX_SHOWN 24 /* Characters of the text in a message. */
 
 void
 line_reader_uninit(struct line_reader *lr)
@@ -146,4 +146,3 @@ line_reader_end(struct line_reader *lr, const char *what)
         }
     }
 }
-
