@@ -38,7 +38,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
                       ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
                       ORDER_SERVICE_FILL, true, order_compute_early },
     [ORDER_MAIF] = { "Jobs whose metric improves most go first (JPAS).",
-                     ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
+                     ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_FILL, false,
                      order_compute_maif },
     [ORDER_STAGE_EARLY] = { "Stages, and early jobs within them, "
                             "by one weight.",
@@ -46,7 +46,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
                             ORDER_SERVICE_FILL, true,
                             order_compute_stage_early },
     [ORDER_FIFO] = { "First come, first served.", ORDER_UNIT_COFLOW,
-                     ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+                     ORDER_UNIT_COFLOW, ORDER_SERVICE_FILL, false,
                      order_compute_fifo },
     [ORDER_FIFO_LM] = { "First come, first served; "
                         "heavy ones share with the next (Baraat).",
@@ -59,7 +59,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_SINCRONIA] = { "Coflows by bottleneck, largest weighted last "
                           "(Sincronia).",
                           ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-                          ORDER_SERVICE_RANK, true, order_compute_sincronia },
+                          ORDER_SERVICE_FILL, true, order_compute_sincronia },
     [ORDER_SEBF_STATIC] = { "Smallest bottleneck at arrival first (Varys).",
                             ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
                             ORDER_SERVICE_MADD, false,
@@ -74,14 +74,14 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
                     ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
                     order_compute_las },
     [ORDER_TCF] = { "Least remaining bytes first.", ORDER_UNIT_COFLOW,
-                    ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+                    ORDER_UNIT_COFLOW, ORDER_SERVICE_FILL, false,
                     order_compute_tcf },
     [ORDER_WORK] = { "Stages with the least remaining work first.",
                      ORDER_UNIT_STAGE, ORDER_UNIT_STAGE, ORDER_SERVICE_FILL,
                      false, order_compute_work },
     [ORDER_INTENSITY] = { "Most computing per communication first "
                           "(Crux, in part).",
-                          ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_RANK,
+                          ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_FILL,
                           false, order_compute_intensity },
 };
 
