@@ -117,6 +117,7 @@ struct order_class {
     const char *unserved; /* Why no shim serves the order, so that it
                            * exists only in the simulator; NULL if shims
                            * serve it. */
+    order_key_func *key;  /* Sorts the stages, instead of 'compute'. */
 };
 
 /* Indexed by enum order_kind. */
