@@ -45,6 +45,7 @@ owners_add(struct owner *owner, double work, double memory_s)
     if (owner && work > 0 && memory_s > 0) {
         account_add(&owner->account, work, time_msec() / 1000.0, memory_s);
         owner->stored = false;
+        owner->written = false;
     }
 }
 

@@ -29,6 +29,7 @@ struct shash;
 struct owner {
     struct account account; /* Times are time_msec(), in seconds. */
     bool stored;            /* The database has it. */
+    bool written;           /* A transaction has it, which may fail. */
     size_t n_cojobs;        /* That have it. */
     size_t place;           /* Used by decide-problem.c. */
 };

@@ -2,10 +2,16 @@
 
 #include <config.h>
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "controller/intent/intent-db.h"
+#include "controller/model/cluster.h"
+#include "controller/model/owners.h"
+#include "openvswitch/poll-loop.h"
+#include "tests/unit/controller/ovsdb/test-server.h"
 #include "tests/unit/unit-test.h"
+#include "timeval.h"
 #include "util.h"
 
 /* A connected controller that has the lock of an empty database. */
@@ -158,6 +164,66 @@ only_a_connected_leader_with_a_transaction_may_write(void **state OVS_UNUSED)
     assert_false(leadership_may_write(&l, &holder));
 }
 
+/* Runs 'idb' for 'ms', or until 'owner' is stored if that is not null. */
+static bool
+stores(struct intent_db *idb, const struct owner *owner, int ms)
+{
+    long long deadline = time_msec() + ms;
+
+    while (time_msec() < deadline && !(owner && owner->stored)) {
+        intent_db_run(idb, 1000, 0);
+        intent_db_commit(idb);
+        poll_timer_wait(20);
+        poll_block();
+    }
+    return owner && owner->stored;
+}
+
+/* A server that stops between a transaction and its reply loses it. */
+static void
+an_account_is_stored_once_the_database_has_it(void **state OVS_UNUSED)
+{
+    struct overrides overrides;
+    struct decision_log *log;
+    struct test_server server;
+    struct intent_db *idb;
+    struct owner *owner;
+    struct cluster *c;
+
+    test_server_init(&server, &database_intent);
+    if (!server.file) {
+        test_server_uninit(&server);
+        skip();
+    }
+    ovs_set_program_name("test-leadership", "0"); /* For events. */
+    c = cluster_create();
+    owner = owners_get(&c->owners, "ann", 0);
+    owner->n_cojobs = 1; /* It is not forgotten. */
+    log = decision_log_create(10);
+    overrides_init(&overrides);
+    c->owner_memory_s = 600;
+    test_server_start(&server);
+    idb = intent_db_create(server.remote, "unix:x", c, &overrides, log);
+    owners_add(owner, 5, c->owner_memory_s);
+    assert_true(stores(idb, owner, 10000));
+    stores(idb, NULL, 500); /* Nothing is pending any more. */
+
+    kill(server.pid, SIGSTOP);
+    owners_add(owner, 5, c->owner_memory_s);
+    assert_false(stores(idb, owner, 600));
+    kill(server.pid, SIGKILL);
+    test_server_stop(&server);
+    assert_false(stores(idb, owner, 300));
+    test_server_start(&server);
+    assert_true(stores(idb, owner, 10000));
+
+    intent_db_destroy(idb);
+    decision_log_destroy(log);
+    overrides_uninit(&overrides);
+    cluster_destroy(c);
+    test_server_uninit(&server);
+}
+
 int
 main(void)
 {
@@ -172,6 +238,7 @@ main(void)
         cmocka_unit_test(a_disconnected_leader_stays_active),
         cmocka_unit_test(a_newer_generation_on_hosts_fences_the_leader),
         cmocka_unit_test(only_a_connected_leader_with_a_transaction_may_write),
+        cmocka_unit_test(an_account_is_stored_once_the_database_has_it),
     };
 
     return cmocka_run_group_tests_name("leadership", tests, NULL, NULL);
