@@ -158,7 +158,7 @@ cluster_destroy(struct cluster *c)
     }
     shash_destroy(&c->cojobs);
     shash_destroy(&c->jobs);
-    shash_destroy_free_data(&c->owners);
+    owners_destroy(&c->owners);
     destroy_stages(&c->ended);
     unannounced_destroy(c->unannounced);
     SHASH_FOR_EACH (node, &c->hosts) {
@@ -477,8 +477,8 @@ job_refusal_to_string(const struct job *job, const struct job_refusal *r)
     char *theirs, *owner, *text;
 
     if (r->reason == MEMBERSHIP_UNREGISTERED) {
-        return xstrdup("known by their environment only, which the policy "
-                       "does not trust");
+        return xstrdup("known by their environment only, which the policy's "
+                       "/trust does not admit");
     } else if (r->reason == MEMBERSHIP_ELSEWHERE) {
         return xstrdup("not announced there, and no other host of the job "
                        "sends to them");

@@ -13,6 +13,7 @@
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-listen.h"
@@ -24,6 +25,7 @@
 #include "sset.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-get.h"
 #include "wire/json-put.h"
 
 /* Returns true if 'path' matches 'pattern', in which a segment "{...}" matches
@@ -552,8 +554,8 @@ check_query(const struct rest_request *r, const struct rest_route *route)
         second ? second : "", second ? "are" : "is");
 }
 
-struct rest_answer
-rest_route(struct rest_request *r)
+static struct rest_answer
+route(struct rest_request *r)
 {
     struct rest_answer answer;
     const struct rest_route *route;
@@ -582,6 +584,19 @@ rest_route(struct rest_request *r)
             : route == &view_route ? rest_answer_json(
                   control_build_view(find_view(r->path), r->ctl))
                                    : prepare_change(r, route->kind, NULL));
+}
+
+struct rest_answer
+rest_route(struct rest_request *r)
+{
+    struct rest_answer answer = route(r);
+
+    if (answer.status == MHD_HTTP_FORBIDDEN) {
+        owners_refuse(
+            &r->ctl->cluster->owners, r->peer->actor, r->peer->uid,
+            json_string(json_get(answer.json, "error", JSON_STRING)));
+    }
+    return answer;
 }
 
 static void

@@ -15,6 +15,8 @@
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
 #include "controller/intent/intent-client.h"
+#include "controller/model/cluster.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/rest/event-stream.h"
 #include "controller/northbound/rest/peer.h"
@@ -262,14 +264,19 @@ change_done(void *change_, enum intent_result result, bool changed,
             char *error)
 {
     struct change *change = change_;
-    struct rest_answer answer = answer_change(change, result, changed, error);
+    const struct intent_edit *edit = &change->edit;
+    struct rest_answer answer;
 
+    if (result == INTENT_FORBIDDEN && edit->as_user) {
+        owners_refuse(&change->rest->ctl->cluster->owners, edit->owner,
+                      edit->uid, error);
+    }
+    answer = answer_change(change, result, changed, error);
     if (result == INTENT_WRITTEN && changed) {
-        char *text = intent_edit_to_string(&change->edit);
+        char *text = intent_edit_to_string(edit);
 
         decision_log_append(change->rest->ctl->log, DECISION_OPERATOR,
-                            change->edit.cojob, change->edit.owner, "%s",
-                            text);
+                            edit->cojob, edit->owner, "%s", text);
         free(text);
     }
     if (change->conn) {

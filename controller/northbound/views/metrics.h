@@ -10,7 +10,7 @@
  * their own.
  *
  * Prometheus needs memory for each value of a label.  Hosts, with about fifty
- * series each, are limited to METRICS_MAX_HOSTS and jobs to METRICS_MAX_JOBS;
+ * series each, are limited to METRICS_MAX_HOSTS, and jobs and users likewise;
  * the number of those left out is a metric.  Values that change by themselves,
  * such as a rung, a rank or a message, are not labels.
  *
@@ -25,6 +25,7 @@ struct ds;
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define METRICS_MAX_HOSTS 2000
 #define METRICS_MAX_JOBS 2000
+#define METRICS_MAX_USERS 1000
 
 /* Counters of the HTTP server. */
 struct rest_counts {
@@ -38,7 +39,7 @@ struct rest_counts {
 
 char *metrics_to_string(const struct controller *, const struct rest_counts *);
 
-/* Appends the metrics of hosts and jobs to 'out'. */
+/* Appends the metrics of hosts, jobs and users to 'out'. */
 void metrics_put_cluster(struct ds *out, const struct cluster *);
 
 #endif /* controller/northbound/views/metrics.h */

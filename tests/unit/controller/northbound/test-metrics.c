@@ -43,7 +43,8 @@ each_host_and_live_job_has_its_values(void **state OVS_UNUSED)
     host->moved[DIR_TX] = 7;
     host_set_wanted(host, 5);
     cluster_intent_begin(c);
-    cojob = cluster_put_cojob(c, "a", 1, true);
+    cojob = cluster_put_cojob(c, "a", 1.5, true);
+    cojob_set_owner(c, cojob, "a\"b", 1000);
     job = cojob_put_job(c, cojob, "live", true, 1000, 1);
     cojob_put_job(c, cojob, "over", false, 1000, 1);
     cluster_intent_end(c);
@@ -60,7 +61,11 @@ each_host_and_live_job_has_its_values(void **state OVS_UNUSED)
                "{host=\"h0\"} 7\n");
     assert_has(text, "\nstagecoach_jobs_live 1\n");
     assert_has(text, "\nstagecoach_job_level{cojob=\"a\",job=\"live\"} 3\n");
-    assert_null(strstr(text, "over"));
+    assert_has(text, "\nstagecoach_user_weight{user=\"a?b\",uid=\"1000\","
+                     "pod=\"\"} 1.5\n");
+    assert_has(text, "\nstagecoach_user_refused{user=\"a?b\",uid=\"1000\","
+                     "pod=\"\",what=\"claims\"} 0\n");
+    assert_null(strstr(text, "over\""));
     free(text);
     cluster_destroy(c);
 }

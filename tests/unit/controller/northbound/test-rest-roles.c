@@ -11,6 +11,7 @@
 
 #include "controller/controller.h"
 #include "controller/model/cluster.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-listen.h"
 #include "controller/northbound/rest/rest-routes.h"
@@ -31,7 +32,8 @@ no_query(const void *aux OVS_UNUSED, const char *name OVS_UNUSED)
     return NULL;
 }
 
-/* Answers 'r' by a client 'eva' of 'role' with user 'uid'. */
+/* Answers 'r' by a client 'eva' of 'role' with user 'uid'.  What is forbidden
+ * is noted for views. */
 static struct rest_answer
 ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     const char *body, struct rest_request *r)
@@ -56,6 +58,9 @@ ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     cojob_set_owner(ctl.cluster, shash_find_data(&ctl.cluster->cojobs, "asha"),
                     "ann", 0);
     answer = rest_route(r);
+    assert_int_equal(answer.status == 403,
+                     owner_refusal(owners_get(&ctl.cluster->owners, eva, uid))
+                         != NULL);
     cluster_destroy(ctl.cluster);
     r->peer = NULL;
     return answer;

@@ -150,10 +150,9 @@ refused_jobs_raise_an_alarm(void **state)
     assert_alarm(f, "claims of processes do not count: asha/t0 on "
                     "h1 (of user 1001, and the owner of asha is user 1000)");
     job_refuse(job, host(f, "h1"), MEMBERSHIP_UNREGISTERED, &claim);
-    assert_alarm(f,
-                 "claims of processes do not count: asha/t0 on "
-                 "h1 (known by their environment only, which the policy does "
-                 "not trust)");
+    assert_alarm(f, "claims of processes do not count: asha/t0 on "
+                    "h1 (known by their environment only, which the policy's "
+                    "/trust does not admit)");
     job_admit(job, host(f, "h1"));
     assert_alarm(f, NULL);
 
