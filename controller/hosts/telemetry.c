@@ -484,7 +484,7 @@ telemetry_run(struct telemetry *t, bool open)
         t->keys = pair_keys_create();
     }
     t->open = open;
-    pair_keys_run(t->keys);
+    pair_keys_run(t->keys, t->cluster->n_revoked > 0);
     accept_connections(t);
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
         char *error = (open ? run_connection(t, conn)

@@ -391,6 +391,7 @@ struct cluster {
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
+    int n_revoked;              /* Hosts that an operator has revoked. */
     struct fabric *fabric;      /* Links between switches; NULL without a
                                  * topology. */
     unsigned int changes;       /* Incremented for changes that may need

@@ -401,9 +401,11 @@ apply_revocations(const struct overrides *o, struct cluster *c)
 
         host->revoked = false;
     }
+    c->n_revoked = 0;
     LIST_FOR_EACH (ov, node, &o->all) {
         if (!ov->ended && ov->kind == OVERRIDE_REVOKE) {
             cluster_get_host(c, ov->target)->revoked = true;
+            c->n_revoked++;
         }
     }
 }
