@@ -23,7 +23,7 @@
 #define ROUND_MS 2000           /* Time limit for all claims of a round. */
 
 struct options {
-    struct list_source source;
+    struct api_source source;
     const char *rundir;
     char *mount;                /* Cgroup of the kubelet. */
     int interval;               /* Seconds between rounds. */

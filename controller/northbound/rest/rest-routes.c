@@ -322,7 +322,8 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
         r->edit.cojob = xstrdup(r->args[0]);
         r->edit.job = xstrdup(r->args[1]);
         if (!r->edit.owner) {
-            r->edit.owner = xstrdup(r->peer->actor);
+            r->edit.owner =
+                xstrdup(r->peer->owner ? r->peer->owner : r->peer->actor);
         }
         r->edit.outcome = nullable_xstrdup(outcome);
         r->edit.rung = rung;
@@ -632,7 +633,7 @@ get_index(struct rest_request *r OVS_UNUSED)
 struct rest_answer
 rest_authorize(const struct rest_head *head)
 {
-    if (head->peer->role == PEER_NONE) {
+    if (head->peer->role == PEER_NONE && !head->has_token) {
         return rest_answer_error(
             MHD_HTTP_FORBIDDEN,
             "/: the client has no role; expected a "

@@ -106,6 +106,7 @@ rest_is_read(const char *method)
 /* Head of a request.  Headers are null if they are missing. */
 struct rest_head {
     const struct peer *peer;
+    bool has_token; /* The peer is known after its review. */
     const char *method;
     const char *host;        /* Host. */
     const char *certificate; /* Of this server, in PEM, or null. */

@@ -21,6 +21,7 @@
 #include "controller/northbound/rest/event-stream.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/rest/token-review.h"
 #include "controller/northbound/views/metrics.h"
 #include "controller/ovsdb/answers.h"
 #include "fatal-signal.h"
@@ -51,6 +52,7 @@ struct rest {
     struct controller *ctl;
     struct intent_writer *writer;
     struct event_stream *events;
+    struct token_reviews *tokens;       /* Or NULL. */
     char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     bool users;                 /* All users may connect to Unix sockets. */
     long long next_reload;      /* time_msec() when the files are read. */
@@ -80,6 +82,8 @@ struct conn {
     long long deadline;         /* time_msec() when the request times out. */
     struct peer peer;           /* The client; without an actor until it is
                                  * known. */
+    bool has_token;             /* 'peer' is of the request's token. */
+    bool waiting;               /* For the review of that. */
     bool suspended;             /* libmicrohttpd does not handle it. */
 
     struct ds body;
@@ -92,6 +96,7 @@ struct conn {
 struct change {
     struct conn *conn;          /* NULL if the connection was closed. */
     struct rest *rest;
+    char *actor;                /* The client. */
     struct intent_edit edit;    /* Owns its strings. */
 };
 
@@ -276,7 +281,7 @@ change_done(void *change_, enum intent_result result, bool changed,
         char *text = intent_edit_to_string(edit);
 
         decision_log_append(change->rest->ctl->log, DECISION_OPERATOR,
-                            edit->cojob, edit->owner, "%s", text);
+                            edit->cojob, change->actor, "%s", text);
         free(text);
     }
     if (change->conn) {
@@ -287,6 +292,7 @@ change_done(void *change_, enum intent_result result, bool changed,
         rest_answer_uninit(&answer);
     }
     intent_edit_uninit(&change->edit);
+    free(change->actor);
     free(change);
 }
 
@@ -296,11 +302,13 @@ start_change(struct conn *conn, const struct intent_edit *edit)
 {
     struct change *change = xmalloc(sizeof *change);
 
-    *change =
-        (struct change){ .conn = conn, .rest = conn->rest, .edit = *edit };
+    *change = (struct change){ .conn = conn,
+                               .rest = conn->rest,
+                               .actor = xstrdup(conn->peer.actor),
+                               .edit = *edit };
     conn->change = change;
     conn_suspend(conn);
-    intent_writer_add(conn->rest->writer, edit, edit->owner, CHANGE_MS,
+    intent_writer_add(conn->rest->writer, edit, change->actor, CHANGE_MS,
                       change_done, change);
     return MHD_YES;
 }
@@ -378,17 +386,63 @@ start_stream(struct conn *conn)
     return result;
 }
 
+/* Returns the token of the request, or NULL. */
+static const char *
+get_token(struct MHD_Connection *mc)
+{
+    const char *text = get_header(mc, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    return text && !strncasecmp(text, "Bearer ", 7) ? text + 7 : NULL;
+}
+
+/* Finds the peer of the request's token.  Returns false if that takes time:
+ * 'conn' is suspended until its review has ended; or stores an error. */
+static bool
+review_token(struct conn *conn, struct rest_answer *error)
+{
+    const char *user;
+    enum token_state state =
+        token_reviews_ask(conn->rest->tokens, get_token(conn->mc), &user);
+
+    *error = (struct rest_answer){ .status = 0 };
+    if (state == TOKEN_WAITS) {
+        conn->waiting = true;
+        conn_suspend(conn);
+        return false;
+    } else if (state == TOKEN_FAILED) {
+        *error = rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                                   "/: the API server has not reviewed the "
+                                   "token; expected an answer within 5 s");
+        return true;
+    } else if (state == TOKEN_VALID) {
+        conn->peer = peer_of_account(user);
+    }
+    if (conn->peer.role == PEER_NONE) {
+        *error = rest_answer_error(
+            MHD_HTTP_FORBIDDEN,
+            "/: the token is not valid here; expected one of a service "
+            "account for the audience \"" TOKEN_REVIEW_AUDIENCE "\"");
+    }
+    return true;
+}
+
 static enum MHD_Result
 handle_end(struct conn *conn, const char *path, const char *method)
 {
     struct rest_answer answer = conn->answer;
     struct rest_request request;
 
-    if (conn->change) {         /* Closed while the change was written. */
+    if (conn->change || conn->waiting) { /* Closed in the meantime. */
         return MHD_NO;
     } else if (answer.status) { /* The change has been written. */
         conn->answer = (struct rest_answer) { .status = 0 };
         return send_answer(conn, answer);
+    } else if (conn->has_token && !conn->peer.actor) {
+        if (!review_token(conn, &answer)) {
+            return MHD_YES;
+        } else if (answer.status) {
+            return send_answer(conn, answer);
+        }
     }
     request = (struct rest_request){
         .ctl = conn->rest->ctl,
@@ -434,14 +488,21 @@ handle_head(struct conn *conn, const char *method)
     struct rest_answer answer;
 
     ds_clear(&conn->body);
+    if (conn->has_token) { /* Each request has its own. */
+        peer_uninit(&conn->peer);
+        conn->peer = (struct peer){ .role = PEER_NONE };
+    }
     if (!conn->peer.actor) {
         conn->peer = peer_identify(conn->mc);
     }
+    conn->has_token =
+        (conn->rest->tokens && !conn->peer.actor && get_token(conn->mc));
     if (peer_is_revoked(&conn->peer, conn->rest->ctl->cluster)) {
         conn->peer.role = PEER_NONE;
     }
     answer = rest_authorize(&(struct rest_head){
         .peer = &conn->peer,
+        .has_token = conn->has_token,
         .method = method,
         .host = get_header(conn->mc, MHD_HTTP_HEADER_HOST),
         .certificate = own_certificate(conn->rest),
@@ -674,6 +735,11 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     if (remotes->n == 1 && !strcmp(remotes->names[0], "none")) {
         return NULL;
     }
+    error =
+        options->api_server ? token_reviews_check(options->api_server) : NULL;
+    if (error) {
+        return error;
+    }
     rest = xzalloc(sizeof *rest);
     rest->ctl = ctl;
     ovs_list_init(&rest->conns);
@@ -684,6 +750,10 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     rest->users = options->users;
     rest->writer = intent_writer_create(options->intent, ANSWERS_PROBE_MS);
     rest->events = event_stream_create(ctl);
+    if (options->api_server) {
+        rest->tokens =
+            token_reviews_create(options->api_server, options->api_account);
+    }
     for (size_t i = 0; !error && i < remotes->n; i++) {
         error = add_listener(rest, remotes->names[i], &options->tls);
     }
@@ -716,6 +786,7 @@ rest_destroy(struct rest *rest)
         free(listener);
     }
     event_stream_destroy(rest->events);
+    token_reviews_destroy(rest->tokens);
     free(rest->key);
     free(rest->certificate);
     free(rest->ca_cert);
@@ -745,6 +816,20 @@ run_old(struct rest *rest, struct listener *listener)
     }
 }
 
+/* Has requests ask for their tokens again. */
+static void
+resume_reviewed(struct rest *rest)
+{
+    struct conn *conn;
+
+    LIST_FOR_EACH (conn, node, &rest->conns) {
+        if (conn->waiting) {
+            conn->waiting = false;
+            conn_resume(conn);
+        }
+    }
+}
+
 void
 rest_run(struct rest *rest)
 {
@@ -756,6 +841,9 @@ rest_run(struct rest *rest)
     rest->again = false;
     intent_writer_run(rest->writer);
     event_stream_run(rest->events);
+    if (rest->tokens && token_reviews_run(rest->tokens)) {
+        resume_reviewed(rest);
+    }
     close_conns(rest);
     reload_listeners(rest);
     LIST_FOR_EACH (listener, node, &rest->listeners) {
@@ -788,6 +876,9 @@ rest_wait(const struct rest *rest)
     }
     intent_writer_wait(rest->writer);
     event_stream_wait(rest->events);
+    if (rest->tokens) {
+        token_reviews_wait(rest->tokens);
+    }
     LIST_FOR_EACH (listener, node, &rest->listeners) {
         wait_daemon(listener->daemon);
         if (listener->old) {

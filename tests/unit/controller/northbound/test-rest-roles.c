@@ -20,6 +20,7 @@
 #include "policies/policy.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/membership.h"
 
 #define COJOB "/v1/cojobs/asha"
 
@@ -39,7 +40,7 @@ ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     const char *body, struct rest_request *r)
 {
     static struct controller ctl;
-    struct peer peer = { role, eva, uid };
+    struct peer peer = { .role = role, .actor = eva, .uid = uid };
     struct rest_answer answer;
 
     *r = (struct rest_request){ .ctl = &ctl,
@@ -138,7 +139,7 @@ a_user_chooses_no_number_and_no_large_weight(void **state)
 static void
 progress_of_a_job_is_its_owners(void **state)
 {
-    struct peer ann = { PEER_USER, eva, 1000 };
+    struct peer ann = { .role = PEER_USER, .actor = eva, .uid = 1000 };
     struct rest_request r;
 
     assert_forbidden(ask(PEER_USER, 1000, "POST", COJOB "/jobs/t0/progress",
@@ -174,8 +175,22 @@ the_kernel_and_the_certificate_tell_the_role(void **state)
         { 4242, PEER_USER },
         { 65534, PEER_NONE },
     };
+    static const char *const strangers[] = { "eva", "system:serviceaccount:ml",
+                                             "system:serviceaccount::x",
+                                             "system:node:h1" };
     struct peer peer;
 
+    for (size_t i = 0; i < ARRAY_SIZE(strangers); i++) {
+        peer = peer_of_account(strangers[i]);
+        assert_int_equal(peer.role, PEER_NONE);
+        assert_null(peer.actor);
+    }
+    peer = peer_of_account("system:serviceaccount:ml:trainer");
+    assert_int_equal(peer.role, PEER_USER);
+    assert_string_equal(peer.actor, "system:serviceaccount:ml:trainer");
+    assert_string_equal(peer.owner, "namespace:ml");
+    assert_true(peer.uid == membership_namespace("ml"));
+    peer_uninit(&peer);
     for (size_t i = 0; i < ARRAY_SIZE(subjects); i++) {
         peer = peer_of_subject("eva", subjects[i].unit);
         assert_int_equal(peer.role, subjects[i].role);
