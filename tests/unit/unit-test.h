@@ -6,9 +6,10 @@
 /* What every unit test begins with: cmocka, with the headers that it needs
  * before it, and what most of them write.
  *
- * TEST(NAME), a row of the table of tests, runs the test between the file's
- * functions "set_up", which stores what the test gets as '*state', and
- * "tear_down".
+ * RUN_TESTS(...), the main() of a file, has a table of tests.  TEST(NAME), a
+ * row of it, runs the test between the file's functions "set_up", which stores
+ * what the test gets as '*state', and "tear_down"; PURE(NAME) runs one
+ * without.
  *
  * assert_is(TEXT, WANTED) and assert_says(TEXT, PART) free a text, an error
  * most often, that must be WANTED, or have PART somewhere.
@@ -25,6 +26,15 @@
 #define N_ELEMENTS(ARRAY) (sizeof(ARRAY) / sizeof *(ARRAY))
 
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+#define PURE(NAME) cmocka_unit_test(NAME)
+
+#define RUN_TESTS(...)                                     \
+    int main(void)                                         \
+    {                                                      \
+        const struct CMUnitTest tests[] = { __VA_ARGS__ }; \
+                                                           \
+        return cmocka_run_group_tests(tests, NULL, NULL);  \
+    }
 
 #define assert_is(TEXT, WANTED)               \
     do {                                      \

@@ -261,17 +261,8 @@ one_search_needs_no_plan(void **state)
     policy_destroy(policy);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(decisions_use_the_last_plan),
-        TEST(a_policy_ends_looking_ahead),
-        TEST(a_pinned_job_stays_first),
-        TEST(plans_go_through_announced_rungs),
-        TEST(stages_have_times_without_an_order),
-        TEST(one_search_needs_no_plan),
-    };
-
-    return cmocka_run_group_tests_name("decide-ahead", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(decisions_use_the_last_plan), TEST(a_policy_ends_looking_ahead),
+          TEST(a_pinned_job_stays_first),
+          TEST(plans_go_through_announced_rungs),
+          TEST(stages_have_times_without_an_order),
+          TEST(one_search_needs_no_plan))

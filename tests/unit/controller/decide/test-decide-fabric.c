@@ -377,16 +377,8 @@ the_simulator_can_hide_uplinks_from_orders(void **state OVS_UNUSED)
     workload_destroy(w);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_uplink_decides_between_jobs_without_a_common_host),
-        TEST(uplinks_change_the_order_of_jobs_at_one_host),
-        TEST(estimate_and_bound_include_uplinks),
-        TEST(the_simulator_orders_by_the_same_seconds_of_each_port),
-        TEST(the_simulator_can_hide_uplinks_from_orders),
-    };
-
-    return cmocka_run_group_tests_name("decide-fabric", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(an_uplink_decides_between_jobs_without_a_common_host),
+          TEST(uplinks_change_the_order_of_jobs_at_one_host),
+          TEST(estimate_and_bound_include_uplinks),
+          TEST(the_simulator_orders_by_the_same_seconds_of_each_port),
+          TEST(the_simulator_can_hide_uplinks_from_orders))

@@ -752,35 +752,27 @@ a_job_of_unknown_size_is_not_last_for_ever(void **state)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_between_stages_keeps_its_level),
-        TEST(a_job_before_its_first_stage_goes_by_its_model),
-        TEST(a_job_before_its_first_iteration_goes_by_its_demand),
-        TEST(first_weights_go_first),
-        TEST(an_idle_stage_is_behind_all_others),
-        TEST(a_job_with_slack_waits),
-        TEST(a_job_does_not_pass_by_its_pace_behind_others),
-        TEST(jobs_of_about_equal_slack_keep_their_places),
-        TEST(iterations_go_by_what_their_search_needs),
-        TEST(a_search_owes_for_the_stages_that_it_hid),
-        TEST(what_is_counted_refutes_an_announcement),
-        TEST(an_iteration_with_time_to_spare_waits),
-        TEST(a_late_search_goes_first),
-        TEST(stages_of_one_iteration_are_coflows),
-        TEST(a_job_at_its_end_is_not_ordered),
-        TEST(whole_stages_are_ordered_when_one_begins_or_ends),
-        TEST(jobs_of_a_whole_stage_share_its_rank),
-        TEST(orders_of_jobs_place_jobs),
-        TEST(a_job_of_unknown_size_is_not_last_for_ever),
-        TEST(early_jobs_go_first),
-        TEST(a_job_before_its_first_stage_is_early),
-        TEST(early_stages_weigh_more),
-        TEST(early_improvement_is_believed_for_a_period),
-        TEST(a_metric_makes_a_new_order_soon),
-    };
-
-    return cmocka_run_group_tests_name("decide-jobs", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(a_job_between_stages_keeps_its_level),
+          TEST(a_job_before_its_first_stage_goes_by_its_model),
+          TEST(a_job_before_its_first_iteration_goes_by_its_demand),
+          TEST(first_weights_go_first),
+          TEST(an_idle_stage_is_behind_all_others),
+          TEST(a_job_with_slack_waits),
+          TEST(a_job_does_not_pass_by_its_pace_behind_others),
+          TEST(jobs_of_about_equal_slack_keep_their_places),
+          TEST(iterations_go_by_what_their_search_needs),
+          TEST(a_search_owes_for_the_stages_that_it_hid),
+          TEST(what_is_counted_refutes_an_announcement),
+          TEST(an_iteration_with_time_to_spare_waits),
+          TEST(a_late_search_goes_first),
+          TEST(stages_of_one_iteration_are_coflows),
+          TEST(a_job_at_its_end_is_not_ordered),
+          TEST(whole_stages_are_ordered_when_one_begins_or_ends),
+          TEST(jobs_of_a_whole_stage_share_its_rank),
+          TEST(orders_of_jobs_place_jobs),
+          TEST(a_job_of_unknown_size_is_not_last_for_ever),
+          TEST(early_jobs_go_first),
+          TEST(a_job_before_its_first_stage_is_early),
+          TEST(early_stages_weigh_more),
+          TEST(early_improvement_is_believed_for_a_period),
+          TEST(a_metric_makes_a_new_order_soon))

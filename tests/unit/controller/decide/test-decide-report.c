@@ -438,23 +438,15 @@ an_unknown_number_of_iterations_is_not_reported(void **state)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(counts_what_decided_orders),
-        TEST(tells_the_order_and_its_quality),
-        TEST(an_unknown_number_of_iterations_is_not_reported),
-        TEST(a_stage_without_demand_has_no_bottleneck),
-        TEST(stages_can_be_replayed),
-        TEST(an_ended_stage_has_its_iterations_and_computing),
-        TEST(an_ended_stage_has_what_its_jobs_did),
-        TEST(an_ended_stage_without_reports_has_one_iteration),
-        TEST(explains_a_place),
-        TEST(the_certificate_is_of_the_network_alone),
-        TEST(who_has_always_waited_is_foreseen_by_ports),
-        TEST(who_shares_waits_for_all),
-    };
-
-    return cmocka_run_group_tests_name("decide-report", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(counts_what_decided_orders),
+          TEST(tells_the_order_and_its_quality),
+          TEST(an_unknown_number_of_iterations_is_not_reported),
+          TEST(a_stage_without_demand_has_no_bottleneck),
+          TEST(stages_can_be_replayed),
+          TEST(an_ended_stage_has_its_iterations_and_computing),
+          TEST(an_ended_stage_has_what_its_jobs_did),
+          TEST(an_ended_stage_without_reports_has_one_iteration),
+          TEST(explains_a_place),
+          TEST(the_certificate_is_of_the_network_alone),
+          TEST(who_has_always_waited_is_foreseen_by_ports),
+          TEST(who_shares_waits_for_all))

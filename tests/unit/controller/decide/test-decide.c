@@ -259,22 +259,14 @@ what_is_in_no_hurry_waits_for_more_of_it(void **state)
     policy_destroy(policy);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_smaller_stage_goes_first),
-        TEST(stages_that_share_no_port_share_a_level),
-        TEST(fair_gives_every_job_level_0),
-        TEST(events_within_a_moment_make_one_order),
-        TEST(a_level_changes_once_in_retag_ms),
-        TEST(nearly_equal_stages_keep_their_order),
-        TEST(the_policy_says_how_equal_is_nearly),
-        TEST(the_policy_says_who_weighs_more),
-        TEST(the_policy_says_how_to_fold),
-        TEST(only_stages_that_run_are_in_a_hurry),
-        TEST(what_is_in_no_hurry_waits_for_more_of_it),
-    };
-
-    return cmocka_run_group_tests_name("decide", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(the_smaller_stage_goes_first),
+          TEST(stages_that_share_no_port_share_a_level),
+          TEST(fair_gives_every_job_level_0),
+          TEST(events_within_a_moment_make_one_order),
+          TEST(a_level_changes_once_in_retag_ms),
+          TEST(nearly_equal_stages_keep_their_order),
+          TEST(the_policy_says_how_equal_is_nearly),
+          TEST(the_policy_says_who_weighs_more),
+          TEST(the_policy_says_how_to_fold),
+          TEST(only_stages_that_run_are_in_a_hurry),
+          TEST(what_is_in_no_hurry_waits_for_more_of_it))

@@ -155,17 +155,6 @@ test_moves(void **state)
     decision_log_destroy(log);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_reads_on_from_the_last_seen),
-        cmocka_unit_test(test_keeps_the_last),
-        cmocka_unit_test(test_id_of_the_future),
-        cmocka_unit_test(test_limit_gives_the_newest),
-        cmocka_unit_test(test_moves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(test_empty), PURE(test_reads_on_from_the_last_seen),
+          PURE(test_keeps_the_last), PURE(test_id_of_the_future),
+          PURE(test_limit_gives_the_newest), PURE(test_moves))

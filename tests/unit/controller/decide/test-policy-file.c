@@ -125,14 +125,5 @@ without_a_good_file_nothing_begins(void **state OVS_UNUSED)
     free(error);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_bad_file_keeps_the_old_policy),
-        TEST(a_change_is_noticed),
-        TEST(without_a_good_file_nothing_begins),
-    };
-
-    return cmocka_run_group_tests_name("policy-file", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(a_bad_file_keeps_the_old_policy), TEST(a_change_is_noticed),
+          TEST(without_a_good_file_nothing_begins))

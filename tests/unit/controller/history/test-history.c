@@ -328,20 +328,7 @@ test_no_folder(void **state)
     free(file);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_keeps),
-        TEST(test_since_and_limit),
-        TEST(test_orders_and_ports),
-        TEST(test_forgets),
-        TEST(test_shrinks),
-        TEST(test_keeps_its_limit),
-        TEST(test_garbage_is_put_aside),
-        TEST(test_other_programs_is_put_aside),
-        TEST(test_no_folder),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(TEST(test_keeps), TEST(test_since_and_limit),
+          TEST(test_orders_and_ports), TEST(test_forgets), TEST(test_shrinks),
+          TEST(test_keeps_its_limit), TEST(test_garbage_is_put_aside),
+          TEST(test_other_programs_is_put_aside), TEST(test_no_folder))

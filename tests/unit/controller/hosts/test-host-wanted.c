@@ -211,14 +211,6 @@ a_host_gets_its_live_jobs_that_are_not_excluded(void **state)
     assert_int_equal(n_wanted(f, "h0"), 0);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(processes_that_are_not_admitted_get_no_order),
-        TEST(each_change_is_written_once),
-        TEST(a_host_gets_its_live_jobs_that_are_not_excluded),
-    };
-
-    return cmocka_run_group_tests_name("host-wanted", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(processes_that_are_not_admitted_get_no_order),
+          TEST(each_change_is_written_once),
+          TEST(a_host_gets_its_live_jobs_that_are_not_excluded))

@@ -238,16 +238,7 @@ only_a_known_host_without_agent_and_jobs_may_be_removed(
     cluster_destroy(c);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(rows_of_a_newer_generation_are_not_replaced),
-        TEST(a_removed_host_has_no_rows_until_it_connects),
-        TEST(a_host_is_not_removed_if_it_connects_before),
-        cmocka_unit_test(
-            only_a_known_host_without_agent_and_jobs_may_be_removed),
-    };
-
-    return cmocka_run_group_tests_name("hosts-db", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(rows_of_a_newer_generation_are_not_replaced),
+          TEST(a_removed_host_has_no_rows_until_it_connects),
+          TEST(a_host_is_not_removed_if_it_connects_before),
+          PURE(only_a_known_host_without_agent_and_jobs_may_be_removed))

@@ -240,17 +240,9 @@ an_alarm_names_who_seems_to_have_written(void **state)
     assert_is(alarms(pk), "[]");
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(two_hosts_with_connections_get_one_key),
-        TEST(an_address_of_two_hosts_is_of_neither),
-        TEST(a_removed_host_has_no_keys),
-        TEST(a_new_leader_ends_the_keys_of_a_revoked_host),
-        TEST(a_silent_host_keeps_its_pairs),
-        TEST(an_alarm_names_who_seems_to_have_written),
-    };
-
-    return cmocka_run_group_tests_name("pair-keys", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(two_hosts_with_connections_get_one_key),
+          TEST(an_address_of_two_hosts_is_of_neither),
+          TEST(a_removed_host_has_no_keys),
+          TEST(a_new_leader_ends_the_keys_of_a_revoked_host),
+          TEST(a_silent_host_keeps_its_pairs),
+          TEST(an_alarm_names_who_seems_to_have_written))

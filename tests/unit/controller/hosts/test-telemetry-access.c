@@ -82,14 +82,6 @@ a_certificate_without_a_name_speaks_for_no_host(void **state OVS_UNUSED)
     free(error);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tcp_is_only_allowed_on_the_loopback),
-        cmocka_unit_test(a_client_speaks_for_one_host),
-        cmocka_unit_test(a_certificate_without_a_name_speaks_for_no_host),
-    };
-
-    return cmocka_run_group_tests_name("telemetry-access", tests, NULL, NULL);
-}
+RUN_TESTS(PURE(tcp_is_only_allowed_on_the_loopback),
+          PURE(a_client_speaks_for_one_host),
+          PURE(a_certificate_without_a_name_speaks_for_no_host))

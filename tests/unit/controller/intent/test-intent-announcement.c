@@ -109,16 +109,8 @@ other_jobs_do_all_of_their_iterations(void **state)
                        0, 0);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_stage_that_was_not_announced_was_hidden,
-                               set_up),
-        cmocka_unit_test_setup(a_first_stage_hides_nothing, set_up),
-        cmocka_unit_test_setup(other_jobs_do_all_of_their_iterations, set_up),
-    };
-
-    return cmocka_run_group_tests_name("intent-announcement", tests, NULL,
-                                       NULL);
-}
+RUN_TESTS(cmocka_unit_test_setup(a_stage_that_was_not_announced_was_hidden,
+                                 set_up),
+          cmocka_unit_test_setup(a_first_stage_hides_nothing, set_up),
+          cmocka_unit_test_setup(other_jobs_do_all_of_their_iterations,
+                                 set_up))

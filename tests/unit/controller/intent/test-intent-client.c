@@ -304,17 +304,9 @@ an_announcement_is_written_without_another_one(void **state)
     intent_client_destroy(ic);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_kind_of_edit_is_written_or_refused),
-        TEST(a_cojob_belongs_to_the_user_that_began_it),
-        TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights),
-        TEST(a_client_without_database_gives_up_in_time),
-        TEST(announcements_of_an_outage_are_written_later_in_order),
-        TEST(an_announcement_is_written_without_another_one),
-    };
-
-    return cmocka_run_group_tests_name("intent-client", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(each_kind_of_edit_is_written_or_refused),
+          TEST(a_cojob_belongs_to_the_user_that_began_it),
+          TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights),
+          TEST(a_client_without_database_gives_up_in_time),
+          TEST(announcements_of_an_outage_are_written_later_in_order),
+          TEST(an_announcement_is_written_without_another_one))

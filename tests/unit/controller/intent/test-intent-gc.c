@@ -60,14 +60,6 @@ the_oldest_of_too_many_cojobs_are_deleted(void **state OVS_UNUSED)
     free(cojobs);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_job_or_stage_ends_a_cojob),
-        cmocka_unit_test(finished_cojobs_are_kept_for_a_while),
-        cmocka_unit_test(the_oldest_of_too_many_cojobs_are_deleted),
-    };
-
-    return cmocka_run_group_tests_name("intent-gc", tests, NULL, NULL);
-}
+RUN_TESTS(PURE(the_last_job_or_stage_ends_a_cojob),
+          PURE(finished_cojobs_are_kept_for_a_while),
+          PURE(the_oldest_of_too_many_cojobs_are_deleted))

@@ -224,22 +224,13 @@ an_account_is_stored_once_the_database_has_it(void **state OVS_UNUSED)
     test_server_uninit(&server);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_controller_takes_generation_1),
-        cmocka_unit_test(
-            leadership_needs_the_lock_the_contents_and_a_transaction),
-        cmocka_unit_test(a_new_generation_is_above_both_databases),
-        cmocka_unit_test(a_new_generation_is_at_least_the_time),
-        cmocka_unit_test(a_row_of_another_controller_is_no_leadership),
-        cmocka_unit_test(a_lost_lock_or_a_newer_leader_ends_the_leadership),
-        cmocka_unit_test(a_disconnected_leader_stays_active),
-        cmocka_unit_test(a_newer_generation_on_hosts_fences_the_leader),
-        cmocka_unit_test(only_a_connected_leader_with_a_transaction_may_write),
-        cmocka_unit_test(an_account_is_stored_once_the_database_has_it),
-    };
-
-    return cmocka_run_group_tests_name("leadership", tests, NULL, NULL);
-}
+RUN_TESTS(PURE(the_first_controller_takes_generation_1),
+          PURE(leadership_needs_the_lock_the_contents_and_a_transaction),
+          PURE(a_new_generation_is_above_both_databases),
+          PURE(a_new_generation_is_at_least_the_time),
+          PURE(a_row_of_another_controller_is_no_leadership),
+          PURE(a_lost_lock_or_a_newer_leader_ends_the_leadership),
+          PURE(a_disconnected_leader_stays_active),
+          PURE(a_newer_generation_on_hosts_fences_the_leader),
+          PURE(only_a_connected_leader_with_a_transaction_may_write),
+          PURE(an_account_is_stored_once_the_database_has_it))

@@ -193,19 +193,11 @@ a_search_between_stages_is_not(void **state)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_stage_without_processes_is_silent),
-        TEST(one_job_with_a_process_is_enough),
-        TEST(a_host_that_is_away_says_nothing),
-        TEST(nothing_is_known_of_a_job_without_hosts),
-        TEST(a_stage_that_no_process_joins_is_idle_after_a_grace_period),
-        TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen),
-        TEST(a_search_without_stages_or_processes_is_silent),
-        TEST(a_search_between_stages_is_not),
-    };
-
-    return cmocka_run_group_tests_name("inactive", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(a_stage_without_processes_is_silent),
+          TEST(one_job_with_a_process_is_enough),
+          TEST(a_host_that_is_away_says_nothing),
+          TEST(nothing_is_known_of_a_job_without_hosts),
+          TEST(a_stage_that_no_process_joins_is_idle_after_a_grace_period),
+          TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen),
+          TEST(a_search_without_stages_or_processes_is_silent),
+          TEST(a_search_between_stages_is_not))

@@ -206,19 +206,9 @@ later_stages_make_the_early_phase_longer(void **state)
     policy_destroy(policy);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_shortest_period_counts),
-        TEST(standing_still_is_no_pace),
-        TEST(a_job_that_goes_back_is_measured_anew),
-        TEST(the_pace_of_who_waits_is_told_apart),
-        TEST(a_falling_loss_is_a_rise),
-        TEST(each_evaluation_counts_once),
-        TEST(scores_as_the_policy_says),
-        TEST(later_stages_make_the_early_phase_longer),
-    };
-
-    return cmocka_run_group_tests_name("job-progress", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(the_shortest_period_counts), TEST(standing_still_is_no_pace),
+          TEST(a_job_that_goes_back_is_measured_anew),
+          TEST(the_pace_of_who_waits_is_told_apart),
+          TEST(a_falling_loss_is_a_rise), TEST(each_evaluation_counts_once),
+          TEST(scores_as_the_policy_says),
+          TEST(later_stages_make_the_early_phase_longer))

@@ -405,22 +405,12 @@ the_longest_name_of_a_stage_is_the_same_everywhere(void **state)
     assert_int_equal(stage->override, OVERRIDE_PIN);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_pinned_goes_first_until_undone),
-        TEST(what_is_paused_goes_last_at_the_last_level),
-        TEST(what_is_excluded_is_in_nobodys_way),
-        TEST(every_order_can_be_overridden),
-        TEST(time_ends_an_override),
-        TEST(the_closest_target_counts_and_the_last_word),
-        TEST(what_cannot_be_is_refused),
-        TEST(rows_come_and_go),
-        TEST(old_overrides_are_deleted_except_the_largest_number),
-        TEST(setting_the_clock_neither_ends_nor_extends_an_override),
-        TEST(the_longest_name_of_a_stage_is_the_same_everywhere),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(TEST(what_is_pinned_goes_first_until_undone),
+          TEST(what_is_paused_goes_last_at_the_last_level),
+          TEST(what_is_excluded_is_in_nobodys_way),
+          TEST(every_order_can_be_overridden), TEST(time_ends_an_override),
+          TEST(the_closest_target_counts_and_the_last_word),
+          TEST(what_cannot_be_is_refused), TEST(rows_come_and_go),
+          TEST(old_overrides_are_deleted_except_the_largest_number),
+          TEST(setting_the_clock_neither_ends_nor_extends_an_override),
+          TEST(the_longest_name_of_a_stage_is_the_same_everywhere))

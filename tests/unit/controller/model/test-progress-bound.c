@@ -137,16 +137,7 @@ reports_after_a_gap_follow_the_pace(void **state)
     assert_false(admits(f, BILLION));
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(one_report_cannot_end_a_stage),
-        TEST(iterations_follow_the_traffic),
-        TEST(job_without_visible_traffic_has_a_pace),
-        TEST(job_may_resume),
-        TEST(reports_after_a_gap_follow_the_pace),
-    };
-
-    return cmocka_run_group_tests_name("progress-bound", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(one_report_cannot_end_a_stage),
+          TEST(iterations_follow_the_traffic),
+          TEST(job_without_visible_traffic_has_a_pace), TEST(job_may_resume),
+          TEST(reports_after_a_gap_follow_the_pace))

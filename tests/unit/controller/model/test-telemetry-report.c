@@ -240,16 +240,6 @@ refuses_too_many_jobs(void **state OVS_UNUSED)
     json_destroy(json);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_the_interface_says),
-        cmocka_unit_test(reads_what_a_shim_counts),
-        cmocka_unit_test(lets_members_of_later_versions_pass),
-        cmocka_unit_test(refuses_what_is_wrong),
-        cmocka_unit_test(refuses_too_many_jobs),
-    };
-
-    return cmocka_run_group_tests_name("telemetry-report", tests, NULL, NULL);
-}
+RUN_TESTS(PURE(reads_what_the_interface_says), PURE(reads_what_a_shim_counts),
+          PURE(lets_members_of_later_versions_pass),
+          PURE(refuses_what_is_wrong), PURE(refuses_too_many_jobs))

@@ -115,15 +115,7 @@ an_announced_job_is_no_longer_recorded(void **state OVS_UNUSED)
     shash_destroy(&announced);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_ends_when_no_host_reports_it),
-        TEST(the_first_report_of_a_connection_is_a_base),
-        TEST(a_long_job_has_a_stage_each_hour),
-        TEST(an_announced_job_is_no_longer_recorded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(TEST(a_job_ends_when_no_host_reports_it),
+          TEST(the_first_report_of_a_connection_is_a_base),
+          TEST(a_long_job_has_a_stage_each_hour),
+          TEST(an_announced_job_is_no_longer_recorded))

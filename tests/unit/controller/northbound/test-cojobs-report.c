@@ -149,15 +149,6 @@ users_are_owners_and_who_was_refused(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_values_are_absent),
-        cmocka_unit_test(lists_are_sorted_by_name),
-        cmocka_unit_test(coverage_of_a_host_is_its_tagged_share),
-        cmocka_unit_test(users_are_owners_and_who_was_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(unknown_values_are_absent), PURE(lists_are_sorted_by_name),
+          PURE(coverage_of_a_host_is_its_tagged_share),
+          PURE(users_are_owners_and_who_was_refused))

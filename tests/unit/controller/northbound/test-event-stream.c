@@ -133,15 +133,7 @@ a_client_that_falls_behind_is_lost(void **state OVS_UNUSED)
     event_stream_destroy(es);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_client_gets_new_events_only),
-        cmocka_unit_test(a_client_continues_after_the_last_event_it_got),
-        cmocka_unit_test(an_unknown_id_gets_all_stored_events),
-        cmocka_unit_test(a_client_that_falls_behind_is_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(a_new_client_gets_new_events_only),
+          PURE(a_client_continues_after_the_last_event_it_got),
+          PURE(an_unknown_id_gets_all_stored_events),
+          PURE(a_client_that_falls_behind_is_lost))

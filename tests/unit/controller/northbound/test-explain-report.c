@@ -236,15 +236,7 @@ a_job_waits_for_its_servers_link(void **state)
     overrides_uninit(&o);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_rank_is_explained_by_stages_and_level),
-        TEST(an_override_is_explained_first),
-        TEST(a_refusal_names_what_changes_it),
-        TEST(a_job_waits_for_its_servers_link),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(TEST(a_rank_is_explained_by_stages_and_level),
+          TEST(an_override_is_explained_first),
+          TEST(a_refusal_names_what_changes_it),
+          TEST(a_job_waits_for_its_servers_link))

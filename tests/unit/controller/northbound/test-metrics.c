@@ -111,14 +111,6 @@ hosts_beyond_the_limit_are_counted_only(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_host_and_live_job_has_its_values),
-        cmocka_unit_test(counters_of_a_shim_are_absent_until_known),
-        cmocka_unit_test(hosts_beyond_the_limit_are_counted_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(each_host_and_live_job_has_its_values),
+          PURE(counters_of_a_shim_are_absent_until_known),
+          PURE(hosts_beyond_the_limit_are_counted_only))

@@ -49,12 +49,4 @@ only_a_bounded_claim_is_gone_above(void **state)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_a_bounded_claim_is_gone_above),
-    };
-
-    return cmocka_run_group_tests_name("newer", tests, NULL, NULL);
-}
+RUN_TESTS(PURE(only_a_bounded_claim_is_gone_above))

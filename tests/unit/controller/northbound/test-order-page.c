@@ -189,19 +189,10 @@ the_dashboard_has_its_files(void **state OVS_UNUSED)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_shows_the_state),
-        cmocka_unit_test(the_page_shows_why_a_stage_has_its_rank),
-        cmocka_unit_test(the_page_shows_overrides_and_alarms),
-        cmocka_unit_test(what_is_unknown_is_not_shown_as_a_number),
-        cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(missing_members_leave_cells_empty),
-        cmocka_unit_test(rows_above_the_limit_are_counted),
-        cmocka_unit_test(the_dashboard_has_its_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(the_page_shows_the_state),
+          PURE(the_page_shows_why_a_stage_has_its_rank),
+          PURE(the_page_shows_overrides_and_alarms),
+          PURE(what_is_unknown_is_not_shown_as_a_number),
+          PURE(names_are_escaped), PURE(missing_members_leave_cells_empty),
+          PURE(rows_above_the_limit_are_counted),
+          PURE(the_dashboard_has_its_files))

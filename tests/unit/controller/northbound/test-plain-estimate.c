@@ -65,12 +65,4 @@ stages_are_compared_with_the_plain_network(void **state)
     policy_destroy(policy);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(stages_are_compared_with_the_plain_network),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(TEST(stages_are_compared_with_the_plain_network))

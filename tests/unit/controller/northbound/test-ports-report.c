@@ -85,13 +85,5 @@ links_are_busy_for_what_live_jobs_sent_across(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uplinks_are_busy_for_what_jobs_moved),
-        cmocka_unit_test(links_are_busy_for_what_live_jobs_sent_across),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(uplinks_are_busy_for_what_jobs_moved),
+          PURE(links_are_busy_for_what_live_jobs_sent_across))

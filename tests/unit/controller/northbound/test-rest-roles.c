@@ -266,16 +266,8 @@ pages_of_other_sites_are_refused(void **state)
     assert_false(rest_listen_has_name("c1", "no certificate"));
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_only_reads_changes_nothing),
-        cmocka_unit_test(a_user_chooses_no_number_and_no_large_weight),
-        cmocka_unit_test(progress_of_a_job_is_its_owners),
-        cmocka_unit_test(the_kernel_and_the_certificate_tell_the_role),
-        cmocka_unit_test(pages_of_other_sites_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("rest-roles", tests, NULL, NULL);
-}
+RUN_TESTS(PURE(who_only_reads_changes_nothing),
+          PURE(a_user_chooses_no_number_and_no_large_weight),
+          PURE(progress_of_a_job_is_its_owners),
+          PURE(the_kernel_and_the_certificate_tell_the_role),
+          PURE(pages_of_other_sites_are_refused))

@@ -352,23 +352,12 @@ tls_needs_files(void **state)
     }
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segments_of_a_path_are_extracted),
-        cmocka_unit_test(long_segments_do_not_match),
-        cmocka_unit_test(quoted_paths_are_short_and_printable),
-        cmocka_unit_test(members_of_a_body_are_read),
-        cmocka_unit_test(an_empty_body_has_the_defaults),
-        cmocka_unit_test(errors_name_the_member),
-        cmocka_unit_test(null_bytes_are_refused),
-        cmocka_unit_test(progress_needs_metric_and_value),
-        cmocka_unit_test(requests_without_a_route_are_refused),
-        cmocka_unit_test(changes_are_prepared_for_the_database),
-        cmocka_unit_test(the_index_lists_views_and_routes),
-        cmocka_unit_test(tls_needs_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(segments_of_a_path_are_extracted),
+          PURE(long_segments_do_not_match),
+          PURE(quoted_paths_are_short_and_printable),
+          PURE(members_of_a_body_are_read),
+          PURE(an_empty_body_has_the_defaults), PURE(errors_name_the_member),
+          PURE(null_bytes_are_refused), PURE(progress_needs_metric_and_value),
+          PURE(requests_without_a_route_are_refused),
+          PURE(changes_are_prepared_for_the_database),
+          PURE(the_index_lists_views_and_routes), PURE(tls_needs_files))

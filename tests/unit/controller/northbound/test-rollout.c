@@ -104,14 +104,6 @@ a_stage_runs_from_its_begin_to_its_end(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rollout_is_done_when_events_hosts_and_switches_are),
-        cmocka_unit_test(without_hosts_nothing_is_behind),
-        cmocka_unit_test(a_stage_runs_from_its_begin_to_its_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(a_rollout_is_done_when_events_hosts_and_switches_are),
+          PURE(without_hosts_nothing_is_behind),
+          PURE(a_stage_runs_from_its_begin_to_its_end))

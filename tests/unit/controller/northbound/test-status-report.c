@@ -286,21 +286,13 @@ unknown_traffic_counts_in_all_hosts_and_not_while_observing(void **state)
     assert_alarm(f, NULL);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_healthy_cluster_has_no_alarm),
-        TEST(each_lost_database_and_a_bad_policy_raise_an_alarm),
-        TEST(a_missing_agent_matters_only_where_jobs_run),
-        TEST(refused_jobs_raise_an_alarm),
-        TEST(an_alarm_lists_five_hosts_in_order),
-        TEST(a_faulty_host_raises_an_alarm),
-        TEST(two_machines_of_one_name_raise_an_alarm),
-        TEST(a_host_that_lags_raises_an_alarm),
-        TEST(idle_and_misstated_stages_raise_an_alarm),
-        TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(TEST(a_healthy_cluster_has_no_alarm),
+          TEST(each_lost_database_and_a_bad_policy_raise_an_alarm),
+          TEST(a_missing_agent_matters_only_where_jobs_run),
+          TEST(refused_jobs_raise_an_alarm),
+          TEST(an_alarm_lists_five_hosts_in_order),
+          TEST(a_faulty_host_raises_an_alarm),
+          TEST(two_machines_of_one_name_raise_an_alarm),
+          TEST(a_host_that_lags_raises_an_alarm),
+          TEST(idle_and_misstated_stages_raise_an_alarm),
+          TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing))

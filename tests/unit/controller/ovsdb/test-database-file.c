@@ -206,16 +206,8 @@ a_file_that_is_not_there_is_not_damaged(void **state)
     assert_false(exists(p, ".good"));
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_sound_file_is_copied),
-        TEST(a_record_that_the_end_cuts_off_is_no_damage),
-        TEST(damage_is_found_wherever_it_is),
-        TEST(a_damaged_file_is_kept_and_is_an_alarm),
-        TEST(a_file_that_is_not_there_is_not_damaged),
-    };
-
-    return cmocka_run_group_tests_name("database-file", tests, NULL, NULL);
-}
+RUN_TESTS(TEST(a_sound_file_is_copied),
+          TEST(a_record_that_the_end_cuts_off_is_no_damage),
+          TEST(damage_is_found_wherever_it_is),
+          TEST(a_damaged_file_is_kept_and_is_an_alarm),
+          TEST(a_file_that_is_not_there_is_not_damaged))

@@ -353,26 +353,16 @@ a_member_that_does_not_answer_is_an_alarm(void **state OVS_UNUSED)
     member_health_destroy(mh);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            a_connected_server_answers_once_it_has_sent_its_contents),
-        cmocka_unit_test(a_server_without_an_address_listens_on_sockets_only),
-        cmocka_unit_test(
-            a_server_with_an_address_trusts_controllers_and_its_relay_agents),
-        cmocka_unit_test(a_server_with_an_address_has_a_file_with_its_port),
-        cmocka_unit_test(members_are_read_from_the_cluster_status),
-        cmocka_unit_test(a_reply_that_is_no_status_has_no_members),
-        cmocka_unit_test(schema_versions_compare_by_number),
-        cmocka_unit_test(silent_members_have_half_a_second_each),
-        cmocka_unit_test(
-            members_that_are_not_the_leader_have_a_fifth_of_a_second),
-        cmocka_unit_test(the_leader_that_is_lost_is_tried_last),
-        cmocka_unit_test(a_new_list_of_members_keeps_the_turn),
-        cmocka_unit_test(a_member_that_does_not_answer_is_an_alarm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(
+    PURE(a_connected_server_answers_once_it_has_sent_its_contents),
+    PURE(a_server_without_an_address_listens_on_sockets_only),
+    PURE(a_server_with_an_address_trusts_controllers_and_its_relay_agents),
+    PURE(a_server_with_an_address_has_a_file_with_its_port),
+    PURE(members_are_read_from_the_cluster_status),
+    PURE(a_reply_that_is_no_status_has_no_members),
+    PURE(schema_versions_compare_by_number),
+    PURE(silent_members_have_half_a_second_each),
+    PURE(members_that_are_not_the_leader_have_a_fifth_of_a_second),
+    PURE(the_leader_that_is_lost_is_tried_last),
+    PURE(a_new_list_of_members_keeps_the_turn),
+    PURE(a_member_that_does_not_answer_is_an_alarm))

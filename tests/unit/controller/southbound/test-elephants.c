@@ -129,15 +129,7 @@ elephants_are_sorted_by_rank_and_added_up_by_level(void **state OVS_UNUSED)
                      }, 4);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_traffic_between_leaves_is_an_elephant),
-        cmocka_unit_test(traffic_within_a_leaf_or_of_unknown_hosts_is_not),
-        cmocka_unit_test(jobs_without_a_level_have_no_elephants),
-        cmocka_unit_test(elephants_are_sorted_by_rank_and_added_up_by_level),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(large_traffic_between_leaves_is_an_elephant),
+          PURE(traffic_within_a_leaf_or_of_unknown_hosts_is_not),
+          PURE(jobs_without_a_level_have_no_elephants),
+          PURE(elephants_are_sorted_by_rank_and_added_up_by_level))

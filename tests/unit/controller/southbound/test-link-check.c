@@ -359,19 +359,10 @@ an_invalid_key_file_is_refused(void **state OVS_UNUSED)
     assert_int_equal(k.n, LLDP_MAX_KEY);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_cables_raise_no_alarm),
-        cmocka_unit_test(two_swapped_cables_raise_alarms),
-        cmocka_unit_test(a_silent_cable_raises_an_alarm),
-        cmocka_unit_test(a_probe_without_the_key_is_ignored),
-        cmocka_unit_test(a_probe_counts_once),
-        cmocka_unit_test(a_copy_that_overtakes_a_probe_raises_no_alarm),
-        cmocka_unit_test(frames_above_the_limit_are_ignored),
-        cmocka_unit_test(an_invalid_key_file_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(right_cables_raise_no_alarm),
+          PURE(two_swapped_cables_raise_alarms),
+          PURE(a_silent_cable_raises_an_alarm),
+          PURE(a_probe_without_the_key_is_ignored), PURE(a_probe_counts_once),
+          PURE(a_copy_that_overtakes_a_probe_raises_no_alarm),
+          PURE(frames_above_the_limit_are_ignored),
+          PURE(an_invalid_key_file_is_refused))

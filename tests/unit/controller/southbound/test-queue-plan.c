@@ -152,14 +152,6 @@ plans_that_differ_are_not_equal(void **state OVS_UNUSED)
     topology_destroy(t);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_port_of_a_switch_has_its_queues),
-        cmocka_unit_test(the_kind_selects_the_configuration),
-        cmocka_unit_test(plans_that_differ_are_not_equal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(each_port_of_a_switch_has_its_queues),
+          PURE(the_kind_selects_the_configuration),
+          PURE(plans_that_differ_are_not_equal))

@@ -173,15 +173,7 @@ probes_are_received_from_links_only(void **state OVS_UNUSED)
     policy_destroy(policy);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_select_queues_from_control_to_default),
-        cmocka_unit_test(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks),
-        cmocka_unit_test(an_elephant_has_a_flow_at_each_switch_of_its_path),
-        cmocka_unit_test(probes_are_received_from_links_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(levels_select_queues_from_control_to_default),
+          PURE(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks),
+          PURE(an_elephant_has_a_flow_at_each_switch_of_its_path),
+          PURE(probes_are_received_from_links_only))

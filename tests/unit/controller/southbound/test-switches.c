@@ -118,14 +118,6 @@ only_the_leader_connects_to_switches(void **state OVS_UNUSED)
     free(listener);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_invalid_identity_is_refused),
-        cmocka_unit_test(a_switch_has_one_identity),
-        cmocka_unit_test(only_the_leader_connects_to_switches),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(PURE(an_invalid_identity_is_refused),
+          PURE(a_switch_has_one_identity),
+          PURE(only_the_leader_connects_to_switches))
