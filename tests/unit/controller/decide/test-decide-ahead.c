@@ -96,12 +96,11 @@ static void
 decisions_use_the_last_plan(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
     long long now = 1000;
 
+    set_order(f, "stage", AHEAD);
     give_two(f);
-    assert_true(decide_run(f->d, now));
-    assert_int_equal(rank(f, "narrow/j"), 0);
+    decides(f, now, "narrow/j 0");
     assert_ranked_by(f, "key");
     now = decide_with_plan(f, now);
     assert_int_equal(rank(f, "wide/j"), 0);
@@ -111,43 +110,36 @@ decisions_use_the_last_plan(void **state)
     assert_true(status_member(f, "order_changes") == 1);
 
     /* Without a newer one. */
-    assert_true(decide_run(f->d, now + AHEAD_MAX_AGE_MS + 1000));
-    assert_int_equal(rank(f, "narrow/j"), 0);
+    decides(f, now + AHEAD_MAX_AGE_MS + 1000, "narrow/j 0");
     assert_ranked_by(f, "key");
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 static void
 a_policy_ends_looking_ahead(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
     long long now = 1000;
 
+    set_order(f, "stage", AHEAD);
     give_two(f);
     assert_true(decide_run(f->d, now));
     now = decide_with_plan(f, now);
     decide_set_policy(f->d, f->stage);
-    assert_true(decide_run(f->d, now + 1000));
-    assert_int_equal(rank(f, "narrow/j"), 0);
+    decides(f, now + 1000, "narrow/j 0");
     assert_ranked_by(f, "key");
-    policy_destroy(policy);
 }
 
 static void
 a_pinned_job_stays_first(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
 
+    set_order(f, "stage", AHEAD);
     give_two(f);
     find_job(f, "narrow/j")->override = OVERRIDE_PIN;
     assert_true(decide_run(f->d, 1000));
     decide_with_plan(f, 1000);
     assert_int_equal(rank(f, "narrow/j"), 0);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 /* "b" has announced two rungs, and one of its three jobs waits. */
@@ -250,15 +242,13 @@ static void
 one_search_needs_no_plan(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
 
+    set_order(f, "stage", AHEAD);
     give(f, "0", (int64_t[]){ ITERATIONS }, NULL);
     for (int i = 1; i <= 20; i++) {
         assert_true(decide_run(f->d, SAVE_MS * i));
     }
     assert_true(status_member(f, "plans") == 0);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 RUN_TESTS(TEST(decisions_use_the_last_plan), TEST(a_policy_ends_looking_ahead),

@@ -139,16 +139,12 @@ an_uplink_decides_between_jobs_without_a_common_host(void **state)
     char *bottleneck;
 
     give_placed(f, jobs, 2);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/j"), 0);
-    assert_int_equal(level(f, "b/j"), 0);
+    decides(f, 1000, "a/j -/0 b/j -/0");
     assert_int_equal(count_before(f, "a/j", &bottleneck), 0);
     assert_is(bottleneck, "h0:tx");
 
     set_fabric(f->c);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(level(f, "a/j"), 1);
-    assert_int_equal(level(f, "b/j"), 0);
+    decides(f, 3000, "a/j -/1 b/j -/0");
     assert_int_equal(count_before(f, "a/j", &bottleneck), 1);
     assert_is(bottleneck, "leaf0>spine0+spine1");
 }
@@ -165,12 +161,9 @@ uplinks_change_the_order_of_jobs_at_one_host(void **state)
     struct fixture *f = *state;
 
     give_placed(f, jobs, 2);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 1000, "a/j 0");
     set_fabric(f->c);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    assert_int_equal(rank(f, "a/j"), 1);
+    decides(f, 3000, "b/j 0 a/j 1");
 }
 
 /* Two jobs without a common host: one by one on the uplink, they end after
@@ -183,9 +176,9 @@ estimate_and_bound_include_uplinks(void **state)
         { .workers = "3", .servers = "7", .iterations = 100 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json, *order, *demand;
 
+    set_order(f, "work", "");
     set_fabric(f->c);
     give_placed(f, jobs, 2);
     assert_true(decide_run(f->d, 1000));
@@ -197,8 +190,6 @@ estimate_and_bound_include_uplinks(void **state)
     assert_float_equal(member(demand, "spine0+spine1>leaf1"), 300, 1e-6);
     assert_float_equal(member(demand, "h4:rx"), 100, 1e-6);
     json_destroy(json);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 /* Jobs as the simulator and the controller get them: parameter servers with

@@ -24,9 +24,7 @@ a_job_between_stages_keeps_its_level(void **state)
     give(f, "00", (int64_t[]) { 300, 200 }, NULL);
     assert_true(decide_run(f->d, 1000));
     give(f, "00", (int64_t[]) { 300, 200 }, (int64_t[]) { now, 0 });
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(level(f, "a/j"), 1);
-    assert_int_equal(level(f, "b/j"), 0);
+    decides(f, 3000, "a/j -/1 b/j -/0");
 }
 
 /* Jobs "a/j" and "b/j" have 12.5 and 37.5 MB to go, "c/j" and, if 'two',
@@ -80,8 +78,7 @@ a_job_before_its_first_stage_goes_by_its_model(void **state)
         give_a_starting_cojob(f, cases[i].model_bytes, cases[i].two);
         t = job_get_traffic(find_job(f, "c/j"), cluster_get_host(f->c, "h0"));
         t->bytes[DIR_TX] = cases[i].moved;
-        assert_true(decide_run(f->d, 10000 * (i + 1)));
-        assert_int_equal(rank(f, "a/j"), 0);
+        decides(f, 10000 * (i + 1), "a/j 0");
         assert_int_equal(rank(f, "c/j"), cases[i].rank);
         assert_int_equal(level(f, "c/j"), cases[i].level);
     }
@@ -136,10 +133,10 @@ first_weights_go_first(void **state)
     give(f, "00", (int64_t[]){ 100, 300 }, NULL);
     find_job(f, "a/j")->iteration = 1;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, cases[i].order, "");
         struct job *job = find_job(f, "b/j");
         struct json *json;
 
+        set_order(f, cases[i].order, "");
         job->model_bytes = cases[i].model;
         job->moved = cases[i].moved;
         job->iteration = cases[i].iteration;
@@ -153,8 +150,6 @@ first_weights_go_first(void **state)
                     "start"),
             cases[i].rank == 0);
         json_destroy(json);
-        decide_set_policy(f->d, f->stage);
-        policy_destroy(policy);
     }
 }
 
@@ -188,8 +183,6 @@ an_idle_stage_is_behind_all_others(void **state)
         a->known_at += 60000;
         find_job(f, "b/j")->stage->known_at += 60000;
         find_job(f, "a/j")->progress.last = -1;
-        decide_set_policy(f->d, f->stage);
-        policy_destroy(policy);
     }
 }
 
@@ -203,14 +196,11 @@ a_job_with_slack_waits(void **state)
         { "b", "j", "h1", 1500 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json, *order, *levels;
 
+    set_order(f, "work", "");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/slow"), 0);
-    assert_int_equal(level(f, "b/j"), 0);
-    assert_int_equal(level(f, "a/fast"), 1);
+    decides(f, 1000, "a/slow -/0 b/j -/0 a/fast -/1");
     assert_true(rank(f, "b/j") < rank(f, "a/fast"));
 
     json = decide_order_to_json(f->d);
@@ -222,7 +212,6 @@ a_job_with_slack_waits(void **state)
     assert_true(member(levels, "a/slow") == 0);
     assert_true(member(levels, "a/fast") == 1);
     json_destroy(json);
-    policy_destroy(policy);
 }
 
 /* The pace of one that waits is that of those before it: if it counted, "b"
@@ -235,20 +224,16 @@ a_job_does_not_pass_by_its_pace_behind_others(void **state)
         { "a", "z", "h0", 400 }, { "b", "j", "h0", 1500 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
 
+    set_order(f, "work", "");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 3);
+    decides(f, 1000, "b/j 3");
     find_job(f, "b/j")->progress.period = 0.0027;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 3);
+    decides(f, 3000, "b/j 3");
 
     /* It was as slow with nobody before it, so it has no time to lose. */
     find_job(f, "b/j")->progress.first_period = 0.0027;
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    policy_destroy(policy);
+    decides(f, 5000, "b/j 0");
 }
 
 /* Slack is measured, and about equal slack is no reason to swap. */
@@ -259,23 +244,16 @@ jobs_of_about_equal_slack_keep_their_places(void **state)
         { "a", "x", "h0", 1000 }, { "a", "y", "h0", 1010 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", ", \"hysteresis\": 0.02");
 
+    set_order(f, "work", ", \"hysteresis\": 0.02");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/y"), 0);
+    decides(f, 1000, "a/y 0");
     given[0].iterations = 1030;
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/x"), 1);
+    decides(f, 3000, "a/y 0/0 a/x -/1");
     given[0].iterations = 1500;
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "a/x"), 0);
-    assert_int_equal(level(f, "a/x"), 0);
-    policy_destroy(policy);
+    decides(f, 5000, "a/x 0/0");
 }
 
 /* Jobs that iterate: "a" still needs 100 iterations of 1 ms on two ports, "b"
@@ -292,8 +270,7 @@ iterations_go_by_what_their_search_needs(void **state)
     give_jobs(f, given, ARRAY_SIZE(given));
     find_job(f, "a/j")->iteration = 900;
     find_job(f, "b/j")->iteration = 980;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
     json = decide_explain(f->d, "b/j");
     assert_string_equal(json_string(shash_find_data(json_object(json),
                                                     "unit")), "iteration");
@@ -302,8 +279,7 @@ iterations_go_by_what_their_search_needs(void **state)
     json_destroy(json);
 
     find_job(f, "b/j")->stage->announcement.later = 1000;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 3000, "a/j 0");
     json = decide_explain(f->d, "b/j");
     assert_float_equal(member(json, "search_work_s"), 4.08, 1e-9);
     json_destroy(json);
@@ -323,15 +299,13 @@ a_search_owes_for_the_stages_that_it_hid(void **state)
     give_jobs(f, given, ARRAY_SIZE(given));
     announcement_next(&find_job(f, "b/j")->stage->announcement,
                       1000, 0);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
 
     announcement_init(&find_job(f, "a/j")->stage->announcement,
                       1000);
     announcement_next(&find_job(f, "a/j")->stage->announcement,
                       1000, 0);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 3000, "a/j 0");
     json = decide_explain(f->d, "b/j");
     assert_float_equal(member(json, "search_work_s"), 2 * (50 + 75) * 1e-3,
                        1e-9);
@@ -358,14 +332,12 @@ what_is_counted_refutes_an_announcement(void **state)
     t = job_get_traffic(b, cluster_get_host(f->c, "h0"));
     claim->bytes = 2000;
     claim->compute = 0.5;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
     assert_true(b->stage->compute >= 0.5);
     t->measured = 8;
     t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 20000;
     b->progress.period = 0.1;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 3000, "a/j 0");
     assert_float_equal(claim->bytes_ratio, 10, 1e-9);
     assert_float_equal(b->cojob->bytes_ratio, 10, 1e-9);
     assert_float_equal(b->stage->announcement.understated, 8.1, 1e-9);
@@ -442,11 +414,10 @@ a_late_search_goes_first(void **state)
     find_job(f, "a/j")->stage->begin_ms -= 9000;
     find_job(f, "a/j")->stage->plain.end = 5;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, "stage", cases[i].members);
 
+        set_order(f, "stage", cases[i].members);
         assert_true(decide_run(f->d, 1000 + 2000 * i));
         assert_int_equal(rank(f, cases[i].first), 0);
-        policy_destroy(policy);
     }
 }
 
@@ -476,13 +447,9 @@ a_job_at_its_end_is_not_ordered(void **state)
     struct fixture *f = *state;
 
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/y"), 1);
+    decides(f, 1000, "a/y -/1");
     find_job(f, "a/x")->iteration = 1000;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(level(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/x"), 0);
-    assert_int_equal(rank(f, "a/y"), 0);
+    decides(f, 3000, "a/y 0/0 a/x -/0");
     assert_null(decide_explain(f->d, "a/x"));
 }
 
@@ -492,29 +459,20 @@ static void
 whole_stages_are_ordered_when_one_begins_or_ends(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "grouper", "");
 
+    set_order(f, "grouper", "");
     give(f, "00", (int64_t[]){ 300, 200 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
     give(f, "00", (int64_t[]){ 100, 200 }, NULL);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    assert_int_equal(level(f, "a/j"), 1);
+    decides(f, 3000, "b/j 0 a/j -/1");
     give(f, "000", (int64_t[]){ 100, 200, 150 }, NULL);
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "a/j"), 0);
-    assert_int_equal(rank(f, "c/j"), 1);
-    assert_int_equal(rank(f, "b/j"), 2);
+    decides(f, 5000, "a/j 0 c/j 1 b/j 2");
 
     give(f, "000", (int64_t[]){ 100, 50, 150 }, NULL);
-    assert_true(decide_run(f->d, 7000));
-    assert_int_equal(rank(f, "b/j"), 2);
+    decides(f, 7000, "b/j 2");
     give(f, "000", (int64_t[]){ 100, 50, 150 },
          (int64_t[]){ 0, 0, time_wall_msec() });
-    assert_true(decide_run(f->d, 9000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    policy_destroy(policy);
+    decides(f, 9000, "b/j 0");
 }
 
 static void
@@ -526,27 +484,18 @@ jobs_of_a_whole_stage_share_its_rank(void **state)
         { "b", "j", "h0", 1500 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "grouper", "");
     struct json *json, *before;
 
+    set_order(f, "grouper", "");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/x"), 0);
-    assert_int_equal(rank(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/y"), 0);
-    assert_int_equal(rank(f, "b/j"), 1);
-    assert_int_equal(level(f, "b/j"), 1);
+    decides(f, 1000, "a/x 0 a/y 0/0 b/j 1/1");
     json = decide_explain(f->d, "a/y");
     before = shash_find_data(json_object(json), "before");
     assert_int_equal(before->array.n, 0);
     json_destroy(json);
 
     find_job(f, "a/y")->override = OVERRIDE_PAUSE;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/x"), 0);
-    assert_int_equal(rank(f, "b/j"), 1);
-    assert_int_equal(rank(f, "a/y"), 2);
-    policy_destroy(policy);
+    decides(f, 3000, "a/x 0 b/j 1 a/y 2");
 }
 
 /* What others published is for jobs, or for what they exchange in one
@@ -572,9 +521,8 @@ orders_of_jobs_place_jobs(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, cases[i].order,
-                                          ", \"retag_ms\": 0");
 
+        set_order(f, cases[i].order, ", \"retag_ms\": 0");
         give_jobs(f, given, ARRAY_SIZE(given));
         find_job(f, "a/x")->sent = 2e6;
         find_job(f, "a/y")->sent = 20e6;
@@ -587,7 +535,6 @@ orders_of_jobs_place_jobs(void **state)
                              cases[i].levels[k]);
         }
         assert_int_equal(rank(f, cases[i].by_rank[2]), 2);
-        policy_destroy(policy);
     }
 }
 
@@ -613,18 +560,14 @@ early_jobs_go_first(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(by_metrics); i++) {
-        struct policy *policy = set_order(f, by_metrics[i], "");
 
+        set_order(f, by_metrics[i], "");
         give(f, "00", (int64_t[]) { 100, 300 }, NULL);
         let_converge(f, "a/j");
         find_job(f, "b/j")->iteration = 1;
-        assert_true(decide_run(f->d, 10000 * (i + 1)));
-        assert_int_equal(rank(f, "b/j"), 0);
-        assert_int_equal(level(f, "a/j"), 1);
+        decides(f, 10000 * (i + 1), "b/j 0 a/j -/1");
         decide_set_policy(f->d, f->stage);
-        assert_true(decide_run(f->d, 10000 * (i + 1) + 5000));
-        assert_int_equal(rank(f, "a/j"), 0);
-        policy_destroy(policy);
+        decides(f, 10000 * (i + 1) + 5000, "a/j 0");
     }
 }
 
@@ -644,12 +587,9 @@ a_job_before_its_first_stage_is_early(void **state)
     job_put_worker(f->c, job, "h0", ROLE_WORKER);
     cluster_intent_end(f->c);
     job->progress.curve.begin = 1;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/j"), 0);
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 1000, "a/j 0/0");
     assert_true(decide_run(f->d, 62000));
     assert_int_equal(level(f, "a/j"), policy->n_levels - 1);
-    policy_destroy(policy);
 }
 
 /* Also against an old order that the estimate likes better. */
@@ -657,17 +597,13 @@ static void
 early_stages_weigh_more(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy;
 
     give(f, "00", (int64_t[]) { 100, 110 }, NULL);
     find_job(f, "a/j")->model_bytes = 130000;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/j"), 0);
-    policy = set_order(f, "stage+early", "");
+    decides(f, 1000, "a/j 0");
+    set_order(f, "stage+early", "");
     let_converge(f, "a/j");
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    policy_destroy(policy);
+    decides(f, 3000, "b/j 0");
 }
 
 /* Weights of iterations follow the progress more often. */
@@ -683,15 +619,12 @@ early_improvement_is_believed_for_a_period(void **state)
 
     give(f, "00", (int64_t[]) { 100, 300 }, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, cases[i].order,
-                                          ", \"early\": {\"period_s\": 3}");
         long long now = 10000 * i + 1000;
 
+        set_order(f, cases[i].order, ", \"early\": {\"period_s\": 3}");
         assert_true(decide_run(f->d, now));
         assert_false(decide_run(f->d, now + cases[i].period_ms - 100));
         assert_true(decide_run(f->d, now + cases[i].period_ms));
-        decide_set_policy(f->d, f->stage);
-        policy_destroy(policy);
     }
 }
 
@@ -700,8 +633,8 @@ static void
 a_metric_makes_a_new_order_soon(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "maif", "");
 
+    set_order(f, "maif", "");
     give(f, "00", (int64_t[]) { 100, 300 }, NULL);
     assert_true(decide_run(f->d, 1000));
     f->c->samples++;
@@ -710,13 +643,11 @@ a_metric_makes_a_new_order_soon(void **state)
     assert_false(decide_run(f->d, 1300));
     assert_true(decide_run(f->d, 1350));
     assert_false(decide_run(f->d, 1900));
-    policy_destroy(policy);
 
-    policy = set_order(f, "stage", ", \"refresh_ms\": 500");
+    set_order(f, "stage", ", \"refresh_ms\": 500");
     assert_true(decide_run(f->d, 3000));
     f->c->samples++;
     assert_false(decide_run(f->d, 3400));
-    policy_destroy(policy);
 }
 
 /* A job counts as one iteration of the bytes that it has moved if neither its

@@ -54,7 +54,6 @@ static void
 counts_what_decided_orders(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy;
     struct json *json, *order;
 
     assert_true(decide_run(f->d, 1000));
@@ -74,7 +73,7 @@ counts_what_decided_orders(void **state)
     assert_string_equal(ranked_by(json), "key");
     json_destroy(json);
 
-    policy = set_order(f, "grouper", "");
+    set_order(f, "grouper", "");
     assert_true(decide_run(f->d, 9000));
     assert_true(decide_run(f->d, 11000));
     assert_decided(f, "permutation", 3, 1, 0);
@@ -86,7 +85,6 @@ counts_what_decided_orders(void **state)
     decide_set_policy(f->d, f->fair);
     assert_true(decide_run(f->d, 13000));
     assert_decided(f, "rule", 3, 1, 1);
-    policy_destroy(policy);
 }
 
 /* Decides until a bound of jobs that iterate is ready. */
@@ -305,9 +303,9 @@ static void
 explains_a_place(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json, *before;
 
+    set_order(f, "work", "");
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     assert_true(decide_run(f->d, 1000));
     assert_null(decide_explain(f->d, "a/none"));
@@ -327,7 +325,6 @@ explains_a_place(void **state)
                                                     "job")), "b/j");
     assert_float_equal(member(before, "seconds"), 0.1, 1e-9);
     json_destroy(json);
-    policy_destroy(policy);
 }
 
 /* A pace that was measured helps to order, but proves nothing: 0.1 s and 0.4 s
@@ -336,9 +333,9 @@ static void
 the_certificate_is_of_the_network_alone(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json;
 
+    set_order(f, "work", "");
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     find_job(f, "b/j")->progress.period = 0.1;
     find_job(f, "b/j")->progress.first_period = 0.1;
@@ -351,8 +348,6 @@ the_certificate_is_of_the_network_alone(void **state)
     assert_float_equal(member(json, "alone_s"), 10, 1e-9);
     assert_float_equal(member(json, "completion_s"), 10, 1e-9);
     json_destroy(json);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 static double

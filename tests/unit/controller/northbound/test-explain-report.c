@@ -67,10 +67,10 @@ static void
 a_rank_is_explained_by_stages_and_level(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
     struct overrides o;
     struct json *json, *ends;
 
+    set_order(f, "stage", ", \"aging_slowdown\": 0");
     overrides_init(&o);
     give(f, "000", (int64_t[]) { 100, 200, 400 }, NULL);
     json = explain(f, &o, "c/j", 1000);
@@ -87,8 +87,6 @@ a_rank_is_explained_by_stages_and_level(void **state)
     assert_float_equal(member(ends, "estimate_s"), 0.7, 1e-3);
     assert_float_equal(member(ends, "latest_s"), 0.7, 1e-3);
     json_destroy(json);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
     overrides_uninit(&o);
 }
 

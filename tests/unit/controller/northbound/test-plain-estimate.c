@@ -37,7 +37,6 @@ static void
 stages_are_compared_with_the_plain_network(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
     int64_t ends[] = { f->began + 4000, f->began + 2000, f->began + 9000 };
     const struct plain_times plain[] = { { .id = 1, .before = 7, .end = 12 },
                                          { .id = 2, .end = 3 },
@@ -45,6 +44,7 @@ stages_are_compared_with_the_plain_network(void **state)
     const char *names[] = { "a/j", "b/j", "c/j" };
     struct job *job;
 
+    set_order(f, "stage", ", \"aging_slowdown\": 0");
     give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, NULL);
     assert_true(decide_run(f->d, 1000));
     assert_empty(status_predicted(decide_last(f->d)));
@@ -61,8 +61,6 @@ stages_are_compared_with_the_plain_network(void **state)
     assert_compared(status_predicted(decide_last(f->d)), "order_mean_s", 2);
     give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, ends);
     assert_compared(status_gain(f->c), "measured_mean_s", 3);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 RUN_TESTS(TEST(stages_are_compared_with_the_plain_network))
