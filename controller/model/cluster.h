@@ -274,7 +274,8 @@ enum stage_idle {
 extern const char *const stage_idle_names[N_STAGE_IDLES];
 
 /* What its search announced of an iteration of a stage, 0 if unknown, and what
- * was counted relative to that, 0 unless it is wrong.  See stage-claim.h. */
+ * was counted relative to that, 0 unless it is wrong.  See
+ * decide-problem.c. */
 struct stage_claim {
     double bytes;   /* That a job sends, the mean of its jobs. */
     double compute; /* Seconds in which the slowest job does not

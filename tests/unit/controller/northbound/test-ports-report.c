@@ -6,7 +6,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/fabric.h"
-#include "controller/northbound/views/ports-report.h"
+#include "controller/northbound/views/cojobs-report.h"
 #include "openvswitch/json.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"

@@ -12,8 +12,6 @@
 #include "controller/ovsdb/database-file.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
-#include "controller/ovsdb/listener-file.h"
-#include "controller/ovsdb/member-health.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "svec.h"
