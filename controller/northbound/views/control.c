@@ -19,7 +19,6 @@
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/cojobs-report.h"
 #include "controller/northbound/views/explain-report.h"
-#include "controller/northbound/views/newer.h"
 #include "controller/northbound/views/status-report.h"
 #include "controller/northbound/views/users-report.h"
 #include "controller/southbound/switches.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/newer.h"
+#include "controller/northbound/views/status-report.h"
 #include "tests/unit/unit-test.h"
 
 #define GENERATION INT64_C(1790000000000)
