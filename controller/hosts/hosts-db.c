@@ -269,17 +269,23 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
                                .owners = xmalloc(max * sizeof *w->owners) };
     SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
         const struct job *job = node->data;
-        const struct job_refusal *refusal = job_refusal(job, host->name);
-        bool here = (refusal ? refusal->reason == MEMBERSHIP_ELSEWHERE
-                             : shash_find(&job->traffic, host->name) != NULL);
+        const struct job_refusal *refusal;
 
-        if (!ctx->observe && job->live && job->cojob->uid
-            && (refusal || shash_find(&job->traffic, host->name))) {
+        if (ctx->observe || !job->live) {
+            continue;
+        }
+        refusal = (shash_is_empty(&job->refused)
+                       ? NULL
+                       : job_refusal(job, host->name));
+        if (!refusal && !shash_find(&job->traffic, host->name)) {
+            continue;
+        }
+        if (job->cojob->uid) {
             w->owned[w->n_owned] = job->full_name;
             w->owners[w->n_owned++] = job->cojob->uid;
         }
-        if (!ctx->observe && job->live && job->level >= 0 && here
-            && job->override != OVERRIDE_EXCLUDE) {
+        if (job->level >= 0 && job->override != OVERRIDE_EXCLUDE
+            && (!refusal || refusal->reason == MEMBERSHIP_ELSEWHERE)) {
             w->names[w->n] = job->full_name;
             w->ranks[w->n] = shares ? job->level : job->rank;
             w->levels[w->n] = job->level;
