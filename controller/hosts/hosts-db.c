@@ -206,21 +206,19 @@ hosts_db_is_ready(const struct hosts_db *hdb)
 void
 hosts_db_restore(struct hosts_db *hdb)
 {
+    const struct shash *jobs = &hdb->cluster->jobs;
     const struct hostsrec_host_wanted *row;
+    struct job *job;
 
     HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
         for (size_t i = 0; i < row->n_level; i++) {
-            struct job *job = shash_find_data(&hdb->cluster->jobs,
-                                              row->key_level[i]);
-
+            job = shash_find_data(jobs, row->key_level[i]);
             if (job) {
                 job->level = MIN(row->value_level[i], POLICY_MAX_LEVELS - 1);
             }
         }
         for (size_t i = 0; i < row->n_rank; i++) {
-            struct job *job = shash_find_data(&hdb->cluster->jobs,
-                                              row->key_rank[i]);
-
+            job = shash_find_data(jobs, row->key_rank[i]);
             if (job) {
                 job->rank = row->value_rank[i];
             }
@@ -274,9 +272,9 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
         if (ctx->observe || !job->live) {
             continue;
         }
-        refusal = (shash_is_empty(&job->refused)
-                       ? NULL
-                       : job_refusal(job, host->name));
+        refusal =
+            (shash_is_empty(&job->refused) ? NULL
+                                           : job_refusal(job, host->name));
         if (!refusal && !shash_find(&job->traffic, host->name)) {
             continue;
         }
