@@ -81,6 +81,9 @@ parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
     }
     header = (ip[0] & 0xf) * 4;
     total = get_be16(ip + 2);
+    if (!total) {
+        total = length - at;
+    }
     if (ip[0] >> 4 != 4 || header < IPV4_SIZE || total < header
         || total > length - at) {
         return PARSED_MALFORMED;
@@ -130,13 +133,17 @@ parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
 {
     const uint8_t *ip = frame + at;
     size_t end, next = at + IPV6_SIZE;
+    uint16_t payload;
     int protocol;
 
-    if (length - at < IPV6_SIZE || ip[0] >> 4 != 6
-        || get_be16(ip + 4) > length - next) {
+    if (length - at < IPV6_SIZE || ip[0] >> 4 != 6) {
         return PARSED_MALFORMED;
     }
-    end = next + get_be16(ip + 4);
+    payload = get_be16(ip + 4);
+    if (payload > length - next) {
+        return PARSED_MALFORMED;
+    }
+    end = payload ? next + payload : length;
     protocol = skip_extensions(frame, end, ip[6], &next);
     if (protocol < 0) {
         return PARSED_MALFORMED;

@@ -8,7 +8,10 @@
  * A received frame belongs to the job whose packets the host has sent with the
  * same 5-tuple.  The parser finds the 5-tuple as the host sees it ("local" is
  * the host's side in both directions), and the IP header, so that its DSCP can
- * be written.  All lengths in the frame are checked against its size.
+ * be written.  All lengths in the frame are checked against its size.  A
+ * sender whose card cuts its segments writes 0 as an IPv4 total length or an
+ * IPv6 payload length, with or without the jumbo option: such a packet ends
+ * where its frame does.
  *
  * Up to two VLAN tags and, in IPv6, up to four extension headers are skipped.
  * Fragments have no key, not even the first one, which has the ports: so all
@@ -71,7 +74,7 @@ struct parsed {
     uint16_t l3;                /* Offset of the IP header, 0 if none. */
     uint16_t l4;                /* Offset of the TCP or UDP header, only if
                                  * PARSED_FLOW. */
-    uint16_t end;               /* Offset of the end of the IP packet, only if
+    uint32_t end;               /* Offset of the end of the IP packet, only if
                                  * PARSED_FLOW. */
     uint16_t udp;               /* Offset of the UDP header of a datagram's
                                  * first fragment, 0 if it is none. */
