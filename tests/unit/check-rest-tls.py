@@ -6,6 +6,7 @@ controller whose files of TLS were named relative to another directory, before
 and after its certificate was replaced, and what certificates allow."""
 
 import contextlib
+import functools
 import hashlib
 import http.client
 import os
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from random import Random
 
 STAGECOACH, CONTROLLER, POLICY = (os.path.abspath(a) for a in sys.argv[1:])
 TIMEOUT_S = 20
@@ -143,6 +145,47 @@ def check_roles(controller):
         assert controller.status("clients/read", Host=name) == status, name
 
 
+def status_of_raw(controller, target, *fields, method="PUT", body="{}"):
+    """The status of a request that is sent as it stands."""
+    head = "\r\n".join([f"{method} {target} HTTP/1.1", "Host: localhost",
+                        *fields])
+    with contextlib.closing(controller.connect("clients/operator")) as client:
+        client.sock.sendall(f"{head}\r\n\r\n{body}".encode())
+        return int(client.sock.recv(4096).split()[1])
+
+
+def check_requests_of_two_meanings(controller):
+    """A null character in a path, and a body with two ends."""
+    random = Random(9)
+    length, chunks = "Content-Length: 16", "Transfer-Encoding: chunked"
+    ask = functools.partial(status_of_raw, controller)
+    for _ in range(6):
+        name = "".join(random.choices("abc.-_%2e", k=random.randrange(1, 9)))
+        at = random.randrange(len(name) + 1)
+        cut = f"{name[:at]}%00{name[at:]}"
+        for target in (f"/v1/cojobs/{cut}", f"/v1/cojobs/a?{cut}={name}",
+                       f"/v1/cojobs/a?b={cut}", f"/{cut}/cojobs/a"):
+            method = random.choice(("PUT", "DELETE", "GET", "POST"))
+            got = ask(target, length, method=method)
+            assert got == 400, (method, target, got)
+        other = f"Content-Length: {random.randrange(3, 10)}"
+        fields = random.choice([[length, other], [other, length],
+                                [length, chunks], [chunks, other],
+                                [chunks, "Transfer-Encoding: identity"],
+                                [random.choice(["Transfer-Encoding: xchunked",
+                                                "Transfer-Encoding: gzip"])]])
+        fields.insert(random.randrange(len(fields) + 1), "X-Other: 1")
+        fields = [random.choice([str, str.lower])(field) for field in fields]
+        got = ask("/v1/cojobs/a", *fields)
+        assert got == 400, (fields, got)
+    step = '{"iteration": 1}'
+    for fields, body in (((length,), step), ((length, length), step),
+                         ((chunks,), f"10\r\n{step}\r\n0\r\n\r\n")):
+        got = ask("/v1/cojobs/a/jobs/b/progress", *fields, method="POST",
+                  body=body)
+        assert got == 404, (fields, got)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         controller = Controller(pathlib.Path(folder))
@@ -154,6 +197,7 @@ def main():
             assert controller.ask() == (200, first)
 
             check_roles(controller)
+            check_requests_of_two_meanings(controller)
             kept = controller.connect()
             assert status_of(kept) == 200
             controller.pki("rotate", "c1")

@@ -617,7 +617,16 @@ get_index(struct rest_request *r OVS_UNUSED)
 struct rest_answer
 rest_authorize(const struct rest_head *head)
 {
-    if (head->peer->role == PEER_NONE) {
+    if (head->has_null) {
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
+                                 "/: a null character (%%00) in the path or "
+                                 "the query; expected text");
+    } else if (head->is_ambiguous) {
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
+                                 "/: the end of the body can be read in two "
+                                 "ways; expected one Content-Length, or "
+                                 "\"Transfer-Encoding: chunked\"");
+    } else if (head->peer->role == PEER_NONE) {
         return rest_answer_error(
             MHD_HTTP_FORBIDDEN,
             "/: the client has no role; expected a "

@@ -107,6 +107,12 @@ rest_is_read(const char *method)
 struct rest_head {
     const struct peer *peer;
     const char *method;
+    bool has_null;           /* A null character in the path or the query. */
+    bool is_ambiguous;       /* Its length can be read in two ways: by two
+                              * Content-Lengths that differ, by one beside
+                              * Transfer-Encoding, or by a coding that is not
+                              * "chunked".  A proxy may see another request
+                              * in it. */
     const char *host;        /* Host. */
     const char *certificate; /* Of this server, in PEM, or null. */
     const char *site, *dest; /* Sec-Fetch-Site and -Dest: browsers say what

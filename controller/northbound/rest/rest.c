@@ -80,6 +80,7 @@ struct conn {
                                  * known. */
     bool suspended;             /* libmicrohttpd does not handle it. */
 
+    bool has_null; /* The path or the query has "%00". */
     struct ds body;
     struct change *change;      /* Change being written, or NULL. */
     struct rest_answer answer;  /* To the change, once written. */
@@ -216,12 +217,36 @@ get_header(struct MHD_Connection *mc, const char *name)
     return MHD_lookup_connection_value(mc, MHD_HEADER_KIND, name);
 }
 
-static unsigned long long
-get_content_length(struct MHD_Connection *mc)
-{
-    const char *length = get_header(mc, MHD_HTTP_HEADER_CONTENT_LENGTH);
+/* Header fields that say where a body ends. */
+struct framing {
+    const char *length, *coding; /* Or NULL. */
+    bool ambiguous;              /* Others may see another end. */
+};
 
-    return length ? strtoull(length, NULL, 10) : 0;
+static enum MHD_Result
+note_framing(void *framing_, enum MHD_ValueKind kind OVS_UNUSED,
+             const char *name, const char *value)
+{
+    struct framing *f = framing_;
+
+    if (!strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
+        f->ambiguous |= f->length && strcmp(f->length, value);
+        f->length = value;
+    } else if (!strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+        f->ambiguous |= f->coding || strcasecmp(value, "chunked");
+        f->coding = value;
+    }
+    f->ambiguous |= f->length && f->coding;
+    return MHD_YES;
+}
+
+static struct framing
+get_framing(struct MHD_Connection *mc)
+{
+    struct framing f = { .length = NULL };
+
+    MHD_get_connection_values(mc, MHD_HEADER_KIND, note_framing, &f);
+    return f;
 }
 
 static const char *
@@ -424,6 +449,7 @@ own_certificate(const struct rest *rest)
 static enum MHD_Result
 handle_head(struct conn *conn, const char *method)
 {
+    const struct framing framing = get_framing(conn->mc);
     struct rest_answer answer;
 
     ds_clear(&conn->body);
@@ -436,13 +462,25 @@ handle_head(struct conn *conn, const char *method)
     answer = rest_authorize(&(struct rest_head){
         .peer = &conn->peer,
         .method = method,
+        .has_null = conn->has_null,
+        .is_ambiguous = framing.ambiguous,
         .host = get_header(conn->mc, MHD_HTTP_HEADER_HOST),
         .certificate = own_certificate(conn->rest),
         .site = get_header(conn->mc, "Sec-Fetch-Site"),
         .dest = get_header(conn->mc, "Sec-Fetch-Dest"),
         .origin = get_header(conn->mc, MHD_HTTP_HEADER_ORIGIN),
-        .content_length = get_content_length(conn->mc) });
+        .content_length =
+            framing.length ? strtoull(framing.length, NULL, 10) : 0 });
     return answer.status ? send_answer(conn, answer) : MHD_YES;
+}
+
+/* libmicrohttpd's callback for the path and the query of a request before it
+ * decodes them: a "%00" cuts them, so that they name another object. */
+static void *
+note_uri(void *rest OVS_UNUSED, const char *uri, struct MHD_Connection *mc)
+{
+    conn_get(mc)->has_null = strstr(uri, "%00") != NULL;
+    return NULL;
 }
 
 /* libmicrohttpd's callback for the head of a request, for each piece of its
@@ -543,15 +581,16 @@ start_daemon(struct rest *rest, int fd, const struct rest_pem *pem)
 
     return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME
-        | (pem->key ? MHD_USE_TLS : 0), 0, NULL, NULL, handle_request, rest,
-        MHD_OPTION_EXTERNAL_LOGGER, log_message, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd,
+            | (pem->key ? MHD_USE_TLS : 0),
+        0, NULL, NULL, handle_request, rest, MHD_OPTION_EXTERNAL_LOGGER,
+        log_message, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned int) MAX_CONNS,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned int) (pem->key ? MAX_PER_IP : 0),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MAX_HEAD,
         MHD_OPTION_NOTIFY_CONNECTION, conn_changed, rest,
         MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
+        MHD_OPTION_URI_LOG_CALLBACK, note_uri, rest,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
         pem->key ? tls : &none, MHD_OPTION_END);
 }
