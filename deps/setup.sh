@@ -28,6 +28,7 @@ packages="
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
     libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libsodium-dev libxxhash-dev libyaml-dev
+    zlib1g-dev
     iproute2 ethtool
 "
 # Without these, plug-ins of Slurm and Kubernetes and the tests are not built.

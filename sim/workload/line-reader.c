@@ -3,12 +3,14 @@
 #include "sim/workload/line-reader.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 
 #include "order/problem/memory.h"
 
 #define MAX_SHOWN 24            /* Characters of the text in a message. */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 void
 line_reader_uninit(struct line_reader *lr)
@@ -35,16 +37,33 @@ line_reader_fail(struct line_reader *lr, const char *format, ...)
     free(what);
 }
 
+static bool
+is_blank(const char *text)
+{
+    return !text[strspn(text, " \t\r\n")];
+}
+
 bool
 line_reader_next(struct line_reader *lr, FILE *stream)
 {
-    ssize_t n = getline(&lr->text, &lr->allocated, stream);
+    ssize_t n;
 
-    if (n < 0) {
-        return false;
-    }
-    lr->line++;
-    lr->at = lr->text;
+    do {
+        errno = 0;
+        n = getline(&lr->text, &lr->allocated, stream);
+        lr->line++;
+        if (n < 0) {
+            if (ferror(stream)) {
+                line_reader_fail(lr, "%s", strerror(errno));
+            }
+            return false;
+        }
+        lr->at = lr->text;
+        if (lr->line == 1
+            && !strncmp(lr->text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK))) {
+            lr->at += strlen(BYTE_ORDER_MARK);
+        }
+    } while (is_blank(lr->at) && strlen(lr->text) == (size_t) n);
     if (strlen(lr->text) != (size_t) n) {
         line_reader_fail(lr, "a NUL byte, only text is allowed");
     }
@@ -74,14 +93,30 @@ line_reader_word(struct line_reader *lr, const char *what)
     return word;
 }
 
+/* Takes the quotes from the field at 'field', which begins with one.  Returns
+ * what follows it. */
+static char *
+unquote(struct line_reader *lr, char *field)
+{
+    char *to = field, *from = field + 1;
+
+    while (*from && (*from != '"' || *++from == '"')) {
+        *to++ = *from++;
+    }
+    if (!*from && from[-1] != '"') {
+        line_reader_fail(lr, "a quote has no end in its line");
+    }
+    *to = '\0';
+    return from;
+}
+
 /* Returns what stands before the next 'separator' or the line's end, or
  * reports that 'what' is missing and returns NULL. */
 char *
 line_reader_field(struct line_reader *lr, char separator, const char *what)
 {
     char ends[] = { separator, '\r', '\n', '\0' };
-    char *field = lr->at;
-    size_t n;
+    char *field = lr->at, *end;
 
     if (lr->error) {
         return NULL;
@@ -90,9 +125,17 @@ line_reader_field(struct line_reader *lr, char separator, const char *what)
         line_reader_fail(lr, "the line ends where %s is expected", what);
         return NULL;
     }
-    n = strcspn(field, ends);
-    lr->at = field[n] == separator ? field + n + 1 : NULL;
-    field[n] = '\0';
+    field += strspn(field, " ");
+    end = field;
+    if (*field == '"' && separator == ',') {
+        end = unquote(lr, field);
+    }
+    end += strcspn(end, ends);
+    lr->at = *end == separator ? end + 1 : NULL;
+    *end = '\0';
+    for (end = field + strlen(field); end > field && end[-1] == ' '; end--) {
+        end[-1] = '\0';
+    }
     return field;
 }
 
@@ -123,7 +166,7 @@ line_reader_number(struct line_reader *lr, char *word, const char *what,
         return min;
     }
     x = strtod(word, &end);
-    if (end == word || *end || word[strspn(word, "0123456789.")]
+    if (end == word || *end || word[strspn(word, LINE_READER_DECIMAL)]
         || !(x >= min && x <= max) || (integer && x != floor(x))) {
         line_reader_fail(lr, "%s \"%s\" is not %s from %.0f to %.0f", what,
                          line_reader_shown(word),

@@ -5,6 +5,9 @@
 
 /* Reads lines of numbers and words, with precise errors.
  *
+ * Blank lines count in messages, and are skipped, as is a byte order mark
+ * before the first one.  Numbers are decimal, maybe with an exponent.
+ *
  * After the first error every function returns a valid default.
  *
  *    struct line_reader lr = { .name = "trace.txt" };
@@ -30,7 +33,11 @@ struct line_reader {
     char *error;                /* "NAME:LINE: what was found..." or NULL. */
 };
 
-/* Reads the next line.  Returns false at the end. */
+/* Characters of numbers. */
+#define LINE_READER_DECIMAL "0123456789.eE+-"
+
+/* Reads the next line that is not blank.  Returns false at the end, which may
+ * be an error. */
 bool line_reader_next(struct line_reader *, FILE *);
 void line_reader_uninit(struct line_reader *);
 
@@ -44,7 +51,8 @@ const char *line_reader_shown(char *word);
  * 'what' is missing. */
 char *line_reader_word(struct line_reader *, const char *what);
 
-/* The next of the fields that 'separator' divides, maybe empty. */
+/* The next of the fields that 'separator' divides, maybe empty, without blanks
+ * around it and, between commas, without quotes. */
 char *line_reader_field(struct line_reader *, char separator,
                         const char *what);
 

@@ -65,8 +65,7 @@ reads_every_format(void **state)
         struct job_trace *trace;
 
         assert_null(read_trace(samples[i].text, &trace));
-        assert_true(job_trace_begins(samples[i].text)
-                    || strchr(samples[i].text, '\n')[1]);
+        assert_true(job_trace_begins(samples[i].text));
         assert_int_equal(trace->n, samples[i].n);
         job = &trace->jobs[0];
         if (samples[i].model) {
@@ -91,6 +90,9 @@ knows_by_the_first_line(void **state)
     assert_true(job_trace_begins("A3C\tx\n"));
     assert_false(job_trace_begins("150 526\n"));
     assert_false(job_trace_begins("150\t526\n"));
+    assert_true(job_trace_begins("bytes, \"iterations\",job\n"));
+    assert_true(job_trace_begins("num_gpu,duration\n"));
+    assert_false(job_trace_begins("num_gpu,job\n"));
     assert_false(job_trace_begins("runtimes\n"));
     assert_false(job_trace_begins(""));
 }
@@ -98,27 +100,30 @@ knows_by_the_first_line(void **state)
 static const struct {
     const char *text, *error;
 } mistakes[] = {
-    { "x\n", "t:1: no header of a trace of jobs, one such as "
-      "\"job_id,num_gpu,...\" is expected" },
-    { TIRESIAS, "t:1: the trace ends without a job" },
-    { TIRESIAS "0,1,5\n",
-      "t:2: the line ends where number of iterations is expected" },
-    { TIRESIAS "0,0,5,1,vgg11,3,4\n",
-      "t:2: number of GPUs \"0\" is not an integer from 1 to 100000" },
+    { "x\n", "t:1: no trace of jobs; expected " JOB_TRACE_FORMATS },
+    { TIRESIAS, "t:2: the trace ends without a job that has workers and "
+                "times" },
+    { TIRESIAS "0,0,5,1,vgg11,3,4\n1,1,,1,vgg11,3,4\n2,1,5,1,vgg11,,4\n",
+      "t:5: the trace ends without a job that has workers and times" },
+    { TIRESIAS "0,1,5\n", "t:2: 3 fields; expected 7, as in the header" },
+    { TIRESIAS "0,1.5,5,1,vgg11,3,4\n",
+      "t:2: number of workers \"1.5\" is not an integer from 0 to 100000" },
     { TIRESIAS "0,1,-5,1,vgg11,3,4\n",
-      "t:2: submit time in s \"-5\" is not a number from 0 to 1000000000000" },
-    { TIRESIAS "0,1,5,1,,3,4\n", "t:2: no model, a name is expected" },
+      "t:2: submit_time \"-5\" is not a number from 0 to 1000000000000" },
     { TIRESIAS "0,1,5,1,vgg11,3,4,9\n",
-      "t:2: \"9\" stands after the last field" },
+      "t:2: 8 fields; expected 7, as in the header" },
     { TIRESIAS "0,1,5,1,vgg11,nan,4\n",
-      "t:2: duration in s \"nan\" is not a number from 0 to 1000000000000" },
+      "t:2: duration \"nan\" is not a number from 0 to 1000000000000" },
+    { TIRESIAS "0,1,5,1,\"vgg11,3,4\n",
+      "t:2: a quote has no end in its line" },
     { "LM\tcd\t-n\t1\t5\n",
-      "t:1: the line ends where arrival in s is expected" },
+      "t:1: 5 fields between tabs; expected 7 or 10, as in traces of Gavel" },
     { OPENB "p,1,2,1,5,,LS,Running,x,9,9\n",
-      "t:2: creation_time in s \"x\" is not a number from 0 to "
-      "1000000000000" },
+      "t:2: creation_time \"x\" is not a number from 0 to 1000000000000" },
     { "runtime\n1\n\n7 8\n",
-      "t:4: runtime in s \"7 8\" is not a number from 0 to 1000000000000" },
+      "t:4: runtime \"7 8\" is not a number from 0 to 1000000000000" },
+    { "job,iterations\na,0\n",
+      "t:2: iterations \"0\" is not a number from 1 to 1000000000000000" },
 };
 
 static void

@@ -791,22 +791,25 @@ static const struct {
     const char *text;
     const char *error;
 } mistakes[] = {
-    { "\n", "t.txt:1: the line ends where number of ports is expected" },
+    { "\n", "t.txt:2: no \"PORTS COFLOWS\", the first line of a trace" },
     { "0 1\n",
       "t.txt:1: number of ports \"0\" is not an integer from 1 to 10000" },
     { "3 x\n", "t.txt:1: number of coflows \"x\" is not an integer from 1 to "
-      "10000000" },
+               "10000000" },
     { "3 1 4\n1 0 1 0 1 0:1\n",
       "t.txt:1: \"4\" stands after the number of coflows" },
     { "3 2\n1 0 1 0 1 1:1.0\n",
       "t.txt:3: the trace ends after 1 of 2 coflows" },
     { "3 1\n1 0 1 0 1 1:1\n2 0 1 0 1 1:1\n",
       "t.txt:3: one more coflow than the 1 that line 1 says" },
-    { "3 1\n\n", "t.txt:2: the line ends where an ID is expected" },
+    { "3 1\n\n", "t.txt:3: the trace ends after 0 of 1 coflows" },
+    { "3 1\n# no comment\n1 0 1 0 1 1:1\n",
+      "t.txt:2: arrival in ms \"no\" "
+      "is not a number from 0 to 1000000000000" },
     { "3 1\n1 -5 1 0 1 1:1\n", "t.txt:2: arrival in ms \"-5\" is not a "
-      "number from 0 to 1000000000000" },
+                               "number from 0 to 1000000000000" },
     { "3 1\n1 0x10 1 0 1 1:1\n", "t.txt:2: arrival in ms \"0x10\" is not a "
-      "number from 0 to 1000000000000" },
+                                 "number from 0 to 1000000000000" },
     { "3 1\n1 0 4 0 1 2 0 1 1:1\n",
       "t.txt:2: number of mappers \"4\" is not an integer from 1 to 3" },
     { "3 1\n1 0 1 3 1 1:1\n",
@@ -822,7 +825,7 @@ static const struct {
     { "3 1\n1 0 1 0 1 1:1 2:1\n",
       "t.txt:2: \"2:1\" stands after the last reducer" },
     { "\x1f\x8b\x08 1\n", "t.txt:1: number of ports \"???\" is not an integer "
-      "from 1 to 10000" },
+                          "from 1 to 10000" },
 };
 
 static void
