@@ -15,10 +15,11 @@
 
 #include "base/memory.h"
 #include "base/similar.h"
+#include "base/text-file.h"
 
 #define MAX_ERRORS 20           /* Messages that are kept of one text. */
 #define MAX_EXACT 9007199254740992.0    /* 2^53: integers are exact so far. */
-#define MAX_FILE (16u << 20)    /* Bytes. */
+#define MAX_FILE (64u << 20)            /* Bytes. */
 #define MAX_FOUND 40            /* Characters of a wrong value in messages. */
 #define MAX_NAME 31             /* Characters of the name of a cojob, job or
                                  * host. */
@@ -726,7 +727,7 @@ read_stream(FILE *stream, size_t *np)
 char *
 json_read_file(const char *file, char **textp)
 {
-    FILE *stream = fopen(file, "r");
+    FILE *stream = text_file_open(file);
     size_t n = 0;
     char *text = stream ? read_stream(stream, &n) : NULL;
     char *error = NULL;

@@ -60,8 +60,8 @@ size_t json_n_errors(const struct json_check *);
 char *json_check_close(struct json_check *);
 char *json_check_close_all(struct json_check *);
 
-/* Reads the whole of 'file' into '*textp', which the caller frees, if it has
- * at most 16 MiB.  Returns NULL or a message. */
+/* Reads the whole of 'file' into '*textp', which the caller frees, without a
+ * byte order mark, if it has at most 64 MiB.  Returns NULL or a message. */
 char *json_read_file(const char *file, char **textp);
 
 /* Members of an object.  Without "_or" a missing member is an error.

@@ -178,7 +178,7 @@ file_length(const char *what)
     return strlen(what);
 }
 
-/* Opens 'file', whose first line that is not blank is 'line', by its format.
+/* Opens 'file' by its format.  'line' is its first line that is not blank;
  * 'stream' is at its begin. */
 static char *
 open_by_format(const char *file, const char *line, FILE *stream,
@@ -196,7 +196,7 @@ open_by_format(const char *file, const char *line, FILE *stream,
                    file);
 }
 
-/* Opens "FILE" or "FILE,NAME=VALUE...", whose first 'n' characters are the
+/* Opens "FILE" or "FILE,NAME=VALUE...".  The first 'n' characters are the
  * name. */
 static char *
 open_file(const char *what, size_t n, const uint64_t *seed,

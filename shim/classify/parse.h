@@ -8,8 +8,8 @@
  * A received frame belongs to the job whose packets the host has sent with the
  * same 5-tuple.  The parser finds the 5-tuple as the host sees it ("local" is
  * the host's side in both directions), and the IP header, so that its DSCP can
- * be written.  All lengths in the frame are checked against its size.  A
- * sender whose card cuts its segments writes 0 as an IPv4 total length or an
+ * be written.  All lengths in the frame are checked against its size.  With
+ * segmentation by its card, a sender writes 0 as an IPv4 total length or an
  * IPv6 payload length, with or without the jumbo option: such a packet ends
  * where its frame does.
  *

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/text-file.h"
 #include "order/problem/memory.h"
 
 #define HEADER "ip,DSW,PSW,ASW"
@@ -173,7 +174,7 @@ sim_fabric_from_csv(const char *file, double capacity,
                     double oversubscription, struct sim_fabric **fabricp)
 {
     struct topology t = { .file = file };
-    FILE *stream = fopen(file, "r");
+    FILE *stream = text_file_open(file);
 
     *fabricp = NULL;
     if (!stream) {

@@ -91,7 +91,7 @@ find_place(char *fields[], int n, const char *name)
 }
 
 /* Finds the layout of a file that begins with the line of 'lr', which is used
- * up if it is a header.  Returns false if there is none. */
+ * up if it is a header.  Returns false if the file has none. */
 static bool
 find_layout(struct line_reader *lr, struct layout *layout)
 {

@@ -7,10 +7,10 @@
 #include <math.h>
 #include <stdarg.h>
 
+#include "base/text-file.h"
 #include "order/problem/memory.h"
 
 #define MAX_SHOWN 24            /* Characters of the text in a message. */
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 void
 line_reader_uninit(struct line_reader *lr)
@@ -59,9 +59,8 @@ line_reader_next(struct line_reader *lr, FILE *stream)
             return false;
         }
         lr->at = lr->text;
-        if (lr->line == 1
-            && !strncmp(lr->text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK))) {
-            lr->at += strlen(BYTE_ORDER_MARK);
+        if (lr->line == 1) {
+            lr->at += text_mark_size(lr->text);
         }
     } while (is_blank(lr->at) && strlen(lr->text) == (size_t) n);
     if (strlen(lr->text) != (size_t) n) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "base/text-file.h"
 #include "order/problem/memory.h"
 #include "sim/workload/line-reader.h"
 #include "sim/workload/workload.h"
@@ -144,7 +145,7 @@ workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
 char *
 workload_coflow_from_file(const char *file, struct workload **wp)
 {
-    FILE *stream = fopen(file, "r");
+    FILE *stream = text_file_open(file);
     char *error;
 
     *wp = NULL;

@@ -228,7 +228,7 @@ model_bytes(const char *name, struct sim_random *r)
 }
 
 /* Adds 'tj' with 'merged' iterations in one.  'bytes' and 'compute', a share
- * of an iteration, are for a job whose own are not known. */
+ * of an iteration, are for a job where they are not known. */
 static void
 add_job(struct maker *m, struct workload_cojob *cojob,
         const struct trace_job *tj, double bytes, double compute,

@@ -25,7 +25,7 @@
  *    are no arrivals.
  *
  * A trace of your own (job-trace.h), which has iterations or bytes, is taken
- * as it is: jobs arrive when it says unless a load is asked for, the jobs of
+ * as it is: jobs arrive at its times unless a load is asked for, the jobs of
  * one "search" are one, which arrives with its first job and has the most
  * iterations of its jobs, and any other job is a search of its own.  A job has
  * up to 256 workers.  "bytes" are those of the model.  Only what the trace

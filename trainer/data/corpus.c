@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text-file.h"
 #include "trainer/data/seeded.h"
 
 #define N_TOPICS 20             /* Topics of a generated text. */
@@ -174,7 +175,7 @@ static char *
 read_file(const char *file, const struct corpus_config *config,
           struct corpus *c)
 {
-    FILE *stream = fopen(file, "r");
+    FILE *stream = text_file_open(file);
     char *error;
 
     if (!stream) {

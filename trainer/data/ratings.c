@@ -10,6 +10,7 @@
 
 #include "base/compare.h"
 #include "base/memory.h"
+#include "base/text-file.h"
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
@@ -105,7 +106,7 @@ renumber(struct ratings *r, size_t offset)
 static char *
 read_file(const char *name, size_t max_n, struct ratings *r)
 {
-    FILE *stream = fopen(name, "r");
+    FILE *stream = text_file_open(name);
     char *error;
 
     if (!stream) {

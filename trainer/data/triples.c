@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text-file.h"
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
@@ -195,7 +196,7 @@ read_folder(const char *folder, struct triples *t)
         FILE *stream;
 
         path = message("%s/%s%s.txt", folder, parts[i], names ? "" : "2id");
-        stream = fopen(path, "r");
+        stream = text_file_open(path);
         t->first[i] = t->n;
         error = stream ? triples_read(path, stream, names, t)
                        : message("%s: %s", path, strerror(errno));
