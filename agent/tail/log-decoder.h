@@ -12,6 +12,11 @@
  * A file may contain anything: endless lines, invalid numbers.  A decoder
  * stores at most LOG_MAX_LINE or LOG_MAX_EVENT bytes.  It ignores lines
  * without the requested values, and numbers that are not finite or no counts.
+ * A line ends with a line feed or, as progress bars do, with a carriage
+ * return; the colours of terminals, a byte order mark, and blanks around names
+ * of columns do not count.  A number may have commas between groups of three
+ * digits.  A line of a CSV that has the names of the keys is a header, also in
+ * the middle, where a restarted job begins to append.
  * Only event files have checksums: after a wrong one, the rest of the file is
  * ignored.
  *

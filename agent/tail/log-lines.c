@@ -100,22 +100,17 @@ csv_field(char **linep)
     return field;
 }
 
-static bool
-csv_head(struct log_decoder *d, char *line)
+/* Removes blanks around 'field'. */
+static char *
+trim(char *field)
 {
-    struct csv *csv = csv_cast(d);
+    size_t n;
 
-    csv_init(d);
-    for (int i = 0; line; i++) {
-        const char *field = csv_field(&line);
-
-        for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
-            if (nullable_string_is_equal(d->spec->keys[key], field)) {
-                csv->columns[key] = i;
-            }
-        }
+    field += strspn(field, " \t");
+    for (n = strlen(field); n && strchr(" \t", field[n - 1]); n--) {
+        field[n - 1] = '\0';
     }
-    return csv->columns[LOG_ITERATION] >= 0;
+    return field;
 }
 
 /* Loggers leave fields empty that have no value in a line. */
@@ -124,18 +119,25 @@ csv_line(struct log_decoder *d, char *line)
 {
     struct csv *csv = csv_cast(d);
     double numbers[LOG_N_NUMBERS] = { NAN, NAN, NAN };
+    int columns[LOG_N_NUMBERS] = { -1, -1, -1 };
 
-    if (d->first) {
-        return csv_head(d, line);
-    }
     for (int i = 0; line; i++) {
-        const char *field = csv_field(&line);
+        const char *field = trim(csv_field(&line));
 
         for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
+            if (nullable_string_is_equal(d->spec->keys[key], field)) {
+                columns[key] = i;
+            }
             if (i == csv->columns[key]) {
                 log_number(field, &numbers[key]);
             }
         }
+    }
+    if (d->first
+        || (columns[LOG_ITERATION] >= 0
+            && (columns[LOG_METRIC] >= 0 || !d->spec->keys[LOG_METRIC]))) {
+        memcpy(csv->columns, columns, sizeof columns);
+        return columns[LOG_ITERATION] >= 0;
     }
     if (!log_report(d, LOG_ITERATION, numbers[LOG_ITERATION])) {
         return false;

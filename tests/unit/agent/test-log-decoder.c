@@ -108,6 +108,118 @@ csv_finds_columns_by_the_head(void **state OVS_UNUSED)
     log_feed_close();
 }
 
+/* What loggers and bars write: padded names, a header of its own after a
+ * restart, colours, carriage returns, and commas in large numbers. */
+static void
+lines_of_the_world_are_read(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *spec, *text;
+        int64_t iteration;
+        double value;
+    } cases[] = {
+        { "csv:/x,iteration=epoch,metric=train/loss",
+          "      epoch,  train/loss ,\tmAP\n    0, 0.5, 1\n 1 ,\t0.25 ,2\n", 1,
+          0.25 },
+        { "csv:/x,iteration=epoch,metric=loss",
+          "epoch,acc,loss\n0,0.8,0.5\n1,0.9,0.4\nepoch,loss,acc\n2,0.3,0.7\n",
+          2, 0.3 },
+        { "csv:/x,iteration=epoch", "epoch,acc\n5,0.8\nacc,epoch\n0.9,1\n", 1,
+          0 },
+        { "csv:/x,iteration=step,metric=n",
+          "\xef\xbb\xbfstep,n\r\n\"1,024\",\"-1,234,567.5\"\r\n", 1024,
+          -1234567.5 },
+        { "regex:/x,iteration=step ([0-9,]+),metric=loss=([0-9.]+)",
+          "step 12,345 loss=0.5\rstep 12,346, loss=0.25\rstep 9", 12346,
+          0.25 },
+        { "regex:/x,iteration=(step|[0-9]+)/10,metric=loss ([0-9.]+)",
+          "\033[1;32m7/10\033[0m loss \033[31m0.5\033[0m\033[K\r\033[A", 7,
+          0.5 },
+        { "regex:/x,iteration=step ([0-9,]+)", "step 1,2\nstep 3,45\n", 3, 0 },
+        { "json-lines:/x,metric=loss",
+          "\xef\xbb\xbf{\"iteration\": \"1,000\", \"loss\": 2}\r\n", 1000, 2 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        log_feed_open(cases[i].spec);
+        log_feed(cases[i].text);
+        assert_int_equal(log_feed_decoder->malformed, 0);
+        if (log_feed_spec.keys[LOG_METRIC]) {
+            log_feed_told(cases[i].iteration, cases[i].value);
+        } else {
+            assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
+            assert_int_equal(log_feed_last.iteration, cases[i].iteration);
+        }
+        log_feed_close();
+    }
+}
+
+/* Puts 'n' into 'text' as "1234" or "1,234". */
+static void
+format_count(char text[16], int n, bool grouped)
+{
+    if (grouped && n >= 1000) {
+        snprintf(text, 16, "%d,%03d", n / 1000, n % 1000);
+    } else {
+        snprintf(text, 16, "%d", n);
+    }
+}
+
+/* A CSV in pieces and in all ways of writing, from 12 seeds: only the last
+ * line's numbers are told, and no line is malformed. */
+static void
+a_csv_may_be_written_in_many_ways(void **state OVS_UNUSED)
+{
+    static const char *const ends[] = { "\n", "\r\n", "\r", "\n\r\n" };
+    static const char *const names[] = { "epoch", "loss", "acc", "note" };
+
+    for (unsigned int seed = 0; seed < 12; seed++) {
+        struct ds text = DS_EMPTY_INITIALIZER;
+        int n = 990 + seed, order[] = { 0, 1, 2, 3 };
+        char count[16];
+
+        srand(seed);
+        ds_put_cstr(&text, rand() % 2 ? "\xef\xbb\xbf" : "");
+        for (int i = 0; i < 30; i++) {
+            if (i % 10 == 0) { /* A header, after a restart too. */
+                int other = rand() % 4, kept = order[other];
+
+                order[other] = order[0];
+                order[0] = kept;
+            }
+            for (int c = 0; c < 4; c++) {
+                const char *blanks = rand() % 2 ? "" : "  ";
+
+                format_count(count, n + i, rand() % 2);
+                ds_put_cstr(&text, c ? "," : rand() % 2 ? "\033[32m" : "");
+                if (i % 10 == 0) {
+                    ds_put_format(&text, "%s%s%s", blanks, names[order[c]],
+                                  blanks);
+                } else if (order[c] == 0) {
+                    ds_put_format(&text, strchr(count, ',') ? "\"%s\"" : "%s",
+                                  count);
+                } else {
+                    ds_put_format(&text, "%s%d.%d%s", blanks, order[c], i,
+                                  blanks);
+                }
+            }
+            ds_put_cstr(&text, "\033[0m");
+            ds_put_cstr(&text, ends[rand() % 4]);
+        }
+        log_feed_open("csv:/x,iteration=epoch,metric=loss");
+        for (size_t at = 0; at < text.length;) {
+            size_t size = MIN(1 + rand() % 40, text.length - at);
+
+            log_decoder_feed(log_feed_decoder, text.string + at, size);
+            at += size;
+        }
+        log_feed_told(n + 29, 1.29);
+        assert_int_equal(log_feed_decoder->malformed, 0);
+        log_feed_close();
+        ds_destroy(&text);
+    }
+}
+
 static void
 expressions_find_numbers_in_lines(void **state OVS_UNUSED)
 {
@@ -257,6 +369,8 @@ main(void)
         cmocka_unit_test(numbers_that_are_none_are_not_taken),
         cmocka_unit_test(long_lines_and_zeros_are_passed_over),
         cmocka_unit_test(csv_finds_columns_by_the_head),
+        cmocka_unit_test(lines_of_the_world_are_read),
+        cmocka_unit_test(a_csv_may_be_written_in_many_ways),
         cmocka_unit_test(expressions_find_numbers_in_lines),
         cmocka_unit_test(nothing_is_decoded_after_a_limit),
         cmocka_unit_test(mlflow_has_time_value_and_step),

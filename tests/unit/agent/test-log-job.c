@@ -174,6 +174,50 @@ files_are_rotated_truncated_and_removed(void **state OVS_UNUSED)
     end();
 }
 
+/* A logger rewrites its file in place when a column is new, at once or in
+ * pieces, and the columns move: no number is taken from another column, and
+ * nothing falls below what was told. */
+static void
+a_rewritten_file_is_read_again(void **state OVS_UNUSED)
+{
+    static const char *const heads[] = { "acc,step,loss\n", "loss,step,acc\n",
+                                         "acc,loss,step\n" };
+    static const char *const rows[] = { "9,%d,0.%03d\n", "0.%2$03d,%1$d,9\n",
+                                        "9,0.%2$03d,%1$d\n" };
+
+    for (unsigned int seed = 0; seed < 9; seed++) {
+        int n = 100 + 17 * seed, way = seed % 3;
+
+        make_directory();
+        begin("csv", "log", "iteration=step,metric=loss");
+        put_file("log", "loss,step\n", "w");
+        for (int i = 1; i <= n; i++) {
+            char *row = xasprintf("0.%03d,%d\n", i, i);
+
+            append_file("log", row);
+            free(row);
+        }
+        run_job();
+        assert_int_equal(told.iteration, n);
+        put_file("log", heads[way], "w");
+        for (int i = 1; i <= n + 40; i++) {
+            char *row = xasprintf(rows[way], i, i);
+
+            append_file("log", row);
+            free(row);
+            if (seed > 2 && i % 20 == 0) {
+                log_job_run(&job, now_msec += 110, on_tell, NULL);
+                assert_true(told.iteration >= n);
+            }
+        }
+        run_job();
+        assert_int_equal(told.iteration, n + 40);
+        assert_true(told.value == (n + 40) / 1000.0);
+        assert_int_equal(report().malformed, 0);
+        end();
+    }
+}
+
 static void
 ten_gigabytes_are_not_read(void **state OVS_UNUSED)
 {
@@ -328,6 +372,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_told_once_it_is_complete),
         cmocka_unit_test(files_are_rotated_truncated_and_removed),
+        cmocka_unit_test(a_rewritten_file_is_read_again),
         cmocka_unit_test(ten_gigabytes_are_not_read),
         cmocka_unit_test(only_regular_files_are_opened),
         cmocka_unit_test(links_of_directories_are_followed),
