@@ -10,8 +10,9 @@
  *
  *    char *error = progress_parse(data, size, name, &progress);
  *
- * docs/interfaces.md lists the members.  Unknown members are ignored, because
- * an older agent must accept the datagrams of newer jobs.
+ * docs/interfaces.md lists the members, of which progress-json.h reads those
+ * of the progress.  Unknown members are ignored, because an older agent must
+ * accept the datagrams of newer jobs.
  *
  * No state.  Thread-safe. */
 
@@ -36,6 +37,7 @@ struct progress {
     char metric[32];            /* Name of 'value', empty if there is none. */
     double value;               /* Finite. */
     bool has_value;
+    bool left_out; /* A member beside the iteration was none. */
 };
 
 char *progress_parse(const char *data, size_t size,

@@ -603,6 +603,7 @@ reader_to_json(const struct log_reader *r)
     json_put_integer(json, "refused", r->report.refused);
     json_put_integer(json, "records", r->report.records);
     json_put_integer(json, "malformed", r->report.malformed);
+    json_put_integer(json, "no_value", r->report.no_value);
     json_put_integer(json, "skipped_bytes", r->report.skipped_bytes);
     return json;
 }

@@ -37,6 +37,7 @@ struct progress_socket {
 
     /* Numbers of datagrams. */
     uint64_t received, malformed;
+    uint64_t incomplete;        /* Without a member that was none. */
     uint64_t unknown;           /* For unknown jobs. */
     uint64_t refused;           /* Of other processes. */
 };
@@ -99,6 +100,7 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
         ps->malformed++;
         return;
     }
+    ps->incomplete += progress.left_out;
     switch (ps->tell(name, &progress, sender, ps->aux)) {
     case PROGRESS_UNKNOWN:
         VLOG_WARN_RL(&rl, "%s: progress of a job that is not on this host",
@@ -167,6 +169,7 @@ progress_socket_to_json(const struct progress_socket *ps)
 
     json_put_integer(json, "received", ps->received);
     json_put_integer(json, "malformed", ps->malformed);
+    json_put_integer(json, "incomplete", ps->incomplete);
     json_put_integer(json, "unknown", ps->unknown);
     json_put_integer(json, "refused", ps->refused);
     return json;

@@ -137,12 +137,13 @@ is_count(double value)
 bool
 log_report(struct log_decoder *d, enum log_key key, double value)
 {
-    if (key == LOG_METRIC ? !isfinite(value) : !is_count(value)) {
+    if (key != LOG_METRIC && !is_count(value)) {
         return false;
     }
     if (key == LOG_METRIC) {
-        d->last.value = value;
-        d->last.has_value = true;
+        d->last.has_value = isfinite(value);
+        d->last.value = d->last.has_value ? value : 0;
+        d->no_value += !d->last.has_value;
     } else if (key == LOG_STAGE) {
         d->last.stage = value;
     } else {

@@ -317,6 +317,7 @@ log_job_report(const struct log_job *lj, struct tail_report *r)
 
         r->records += d->records;
         r->malformed += d->malformed;
+        r->no_value += d->no_value;
         r->skipped_bytes += lj->files[i]->skipped;
         r->bad += lj->files[i]->bad;
     }

@@ -12,6 +12,7 @@
 #include "agent/tail/log-decoder.h"
 #include "util.h"
 #include "wire/log-expression.h"
+#include "wire/progress-json.h"
 
 /* Longer lines are not matched with regular expressions: the time may grow
  * with a power of the length. */
@@ -19,17 +20,18 @@
 
 /* JSON. */
 
-/* Reads member 'key' of 'top', a number or a string with one. */
+/* Reads member 'key' of 'top', a number or a text with one; NAN for another
+ * value.  Returns false if there is none. */
 static bool
 get_number(const cJSON *top, const char *key, double *valuep)
 {
     const cJSON *at = key ? cJSON_GetObjectItemCaseSensitive(top, key) : NULL;
 
-    if (cJSON_IsString(at)) {
-        return log_number(at->valuestring, valuep);
-    }
     *valuep = cJSON_IsNumber(at) ? at->valuedouble : NAN;
-    return isfinite(*valuep);
+    if (cJSON_IsString(at)) {
+        log_number(at->valuestring, valuep);
+    }
+    return at;
 }
 
 /* Objects without these keys are ignored: other loggers may write to the same
@@ -37,7 +39,7 @@ get_number(const cJSON *top, const char *key, double *valuep)
 static bool
 json_line(struct log_decoder *d, char *line)
 {
-    cJSON *top = cJSON_Parse(line);
+    cJSON *top = progress_json_parse(line, strlen(line));
     bool good = cJSON_IsObject(top);
     double value;
 
@@ -120,6 +122,7 @@ csv_line(struct log_decoder *d, char *line)
     struct csv *csv = csv_cast(d);
     double numbers[LOG_N_NUMBERS] = { NAN, NAN, NAN };
     int columns[LOG_N_NUMBERS] = { -1, -1, -1 };
+    bool empty[LOG_N_NUMBERS] = { true, true, true };
 
     for (int i = 0; line; i++) {
         const char *field = trim(csv_field(&line));
@@ -130,6 +133,7 @@ csv_line(struct log_decoder *d, char *line)
             }
             if (i == csv->columns[key]) {
                 log_number(field, &numbers[key]);
+                empty[key] = !*field;
             }
         }
     }
@@ -143,7 +147,9 @@ csv_line(struct log_decoder *d, char *line)
         return false;
     }
     log_report(d, LOG_STAGE, numbers[LOG_STAGE]);
-    log_report(d, LOG_METRIC, numbers[LOG_METRIC]);
+    if (!empty[LOG_METRIC]) {
+        log_report(d, LOG_METRIC, numbers[LOG_METRIC]);
+    }
     return true;
 }
 
@@ -193,7 +199,6 @@ find_number(struct log_decoder *d, const struct log_expression *e, char *line,
             double *valuep)
 {
     size_t begin, end;
-    bool found;
     char c;
 
     if (!e || d->exhausted) {
@@ -211,23 +216,26 @@ find_number(struct log_decoder *d, const struct log_expression *e, char *line,
     /* A digit may follow the group. */
     c = line[end];
     line[end] = '\0';
-    found = log_number(&line[begin], valuep);
+    *valuep = NAN;
+    log_number(&line[begin], valuep);
     line[end] = c;
-    return found;
+    return true;
 }
 
 static bool
 regex_line(struct log_decoder *d, char *line)
 {
     struct regex *r = regex_cast(d);
+    bool counts = false; /* The line has an iteration. */
     double value;
 
     if (d->exhausted || strlen(line) > MAX_MATCH) {
         return false;
     }
     for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
-        if (find_number(d, r->keys[key], line, &value)) {
-            log_report(d, key, value);
+        if (find_number(d, r->keys[key], line, &value)
+            && (counts || !isnan(value))) {
+            counts |= log_report(d, key, value);
         }
     }
     return true;
@@ -253,9 +261,9 @@ mlflow_line(struct log_decoder *d, char *line)
         || !log_report(d, LOG_ITERATION, step)) {
         return false;
     }
-    if (log_number(value_text, &value)) {
-        log_report(d, LOG_METRIC, value);
-    }
+    value = NAN;
+    log_number(value_text, &value);
+    log_report(d, LOG_METRIC, value);
     return true;
 }
 

@@ -57,7 +57,7 @@ struct tail_report {
     uint32_t n_files;           /* Files that are read. */
     uint32_t bad;               /* Files of another format. */
     uint32_t refused;           /* Files that the job may not read. */
-    uint64_t records, malformed;        /* Of all files. */
+    uint64_t records, malformed, no_value; /* Of all files. */
     uint64_t skipped_bytes;
 
     /* Last progress, as in struct progress. */

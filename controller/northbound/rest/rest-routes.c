@@ -25,6 +25,7 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
+#include "wire/progress-datagram.h"
 
 /* Returns true if 'path' matches 'pattern', in which a segment "{...}" matches
  * any segment of 1 to REST_MAX_ARG - 1 bytes, and stores these segments in
@@ -365,7 +366,7 @@ delete_job(struct rest_request *r)
 static struct rest_answer
 post_progress(struct rest_request *r)
 {
-    struct rest_progress p;
+    struct progress p;
     bool admitted = true;
     struct json *json;
     struct job *job;
@@ -379,18 +380,17 @@ post_progress(struct rest_request *r)
     job = shash_find_data(&r->ctl->cluster->jobs, name);
     free(name);
     if (job && !peer_may_change(r->peer, job->cojob->owner, job->cojob->uid)) {
-        free(p.metric);
         return rest_answer_error(MHD_HTTP_FORBIDDEN,
                                  "%s: the job is not of %s; expected its "
                                  "owner or an operator",
                                  r->path, r->peer->actor);
     }
     if (job) {
-        admitted = demand_progress(r->ctl->cluster, job, &job->rest,
-                                   p.iteration, p.metric, p.value,
-                                   time_msec());
+        admitted = demand_progress(
+            r->ctl->cluster, job, &job->rest, p.iteration,
+            p.has_value && *p.metric ? p.metric : NULL, p.value, time_msec());
+        r->counts->incomplete += p.left_out;
     }
-    free(p.metric);
     if (!admitted) {
         return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/iteration: "
                                  "%"PRId64" is more than the job can have "

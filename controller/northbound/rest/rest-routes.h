@@ -55,9 +55,9 @@ enum rest_next {
 
 struct rest_request {
     struct controller *ctl;
-    const struct rest_counts *counts;   /* Counters of the server. */
-    const struct peer *peer;            /* Client. */
-    const struct policy *policy;        /* In force, for limits of users. */
+    struct rest_counts *counts;  /* Counters of the server. */
+    const struct peer *peer;     /* Client. */
+    const struct policy *policy; /* In force, for limits of users. */
     const char *method, *path;
     const char *body;           /* Null-terminated, "" without a body. */
     size_t body_size;           /* Bytes, including null bytes in the body. */

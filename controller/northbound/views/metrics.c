@@ -178,6 +178,9 @@ put_process(struct ds *out, const struct rest_counts *counts)
     }
     put(out, "http_refused_total", "counter",
         "HTTP requests of unauthorized clients.", counts->refused);
+    put(out, "http_incomplete_total", "counter",
+        "Reports of progress without a member that was no number or name.",
+        counts->incomplete);
     put(out, "http_hung_up_total", "counter",
         "HTTP connections closed by a timeout or to make room.",
         counts->hung_up);

@@ -30,6 +30,8 @@ struct ds;
 struct rest_counts {
     uint64_t answers[6];        /* By the first digit of the status. */
     uint64_t refused;           /* Requests that were not authorized. */
+    uint64_t incomplete;        /* Reports of progress without a member that
+                                 * was none. */
     uint64_t hung_up;           /* Connections closed by a timeout or to make
                                  * room for another. */
     uint64_t connections;       /* Open connections. */

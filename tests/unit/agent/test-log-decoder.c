@@ -50,8 +50,50 @@ numbers_that_are_none_are_not_taken(void **state OVS_UNUSED)
     assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
     assert_int_equal(log_feed_last.iteration, 7);
     assert_false(log_feed_last.has_value);
-    log_feed("{\"iteration\": 8, \"loss\": 0.5}\n{\"iteration\": 9, "
-             "\"loss\": \"nan\"}\n");
+    log_feed_close();
+}
+
+/* A metric that is no number: the iteration counts, with no value.  Without
+ * the metric, the value is the previous one. */
+static void
+a_loss_that_diverges_has_no_value(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *spec, *line;
+    } cases[] = {
+        { "json-lines:/x,metric=loss", "{\"iteration\": %d, \"loss\": %s}\n" },
+        { "json-lines:/x,metric=loss",
+          "{\"config\": {\"x\": [NaN]}, \"loss\": %2$s, \"iteration\": %1$d}\r" },
+        { "csv:/x,iteration=iteration,metric=loss", "%d,%s\n" },
+        { "regex:/x,iteration=step ([0-9]+),metric=loss (\\S+)",
+          "step %d loss %s\n" },
+        { "mlflow:/x", "1700 %2$s %1$d\n" },
+    };
+    static const char *const none[] = { "NaN", "Infinity", "-Infinity" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases) * ARRAY_SIZE(none); i++) {
+        const char *line = cases[i / ARRAY_SIZE(none)].line;
+        char *good = xasprintf(line, 8, "0.5");
+        char *bad = xasprintf(line, 9, none[i % ARRAY_SIZE(none)]);
+
+        log_feed_open(cases[i / ARRAY_SIZE(none)].spec);
+        if (log_feed_spec.format == LOG_CSV) {
+            log_feed("iteration,loss\n");
+        }
+        log_feed(good);
+        log_feed_told(8, 0.5);
+        log_feed(bad);
+        assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
+        assert_int_equal(log_feed_last.iteration, 9);
+        assert_false(log_feed_last.has_value);
+        assert_int_equal(log_feed_decoder->no_value, 1);
+        assert_int_equal(log_feed_decoder->malformed, 0);
+        log_feed_close();
+        free(good);
+        free(bad);
+    }
+    log_feed_open("json-lines:/x,metric=loss");
+    log_feed("{\"iteration\": 8, \"loss\": 0.5}\n{\"iteration\": 9}\n");
     log_feed_told(9, 0.5);
     log_feed_close();
 }
@@ -262,7 +304,9 @@ mlflow_has_time_value_and_step(void **state OVS_UNUSED)
     log_feed_told(4, 0.25);
     assert_string_equal(log_feed_last.metric, "val_loss");
     log_feed("\nnonsense\n1700000000001 NaN 6\n");
-    log_feed_told(6, 0.25);
+    assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
+    assert_int_equal(log_feed_last.iteration, 6);
+    assert_false(log_feed_last.has_value);
     log_feed_close();
 }
 
@@ -367,6 +411,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_lines_tell_the_keys_that_were_asked_for),
         cmocka_unit_test(numbers_that_are_none_are_not_taken),
+        cmocka_unit_test(a_loss_that_diverges_has_no_value),
         cmocka_unit_test(long_lines_and_zeros_are_passed_over),
         cmocka_unit_test(csv_finds_columns_by_the_head),
         cmocka_unit_test(lines_of_the_world_are_read),

@@ -15,6 +15,7 @@
 #include "openvswitch/shash.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/progress-datagram.h"
 
 static void
 segments_of_a_path_are_extracted(void **state)
@@ -153,28 +154,50 @@ errors_name_the_member(void **state)
 static void
 null_bytes_are_refused(void **state)
 {
-    struct rest_progress p;
+    struct progress p;
     char *error = rest_body_progress("{}\0", 3, &p);
 
     assert_is(error, "/: a null byte in the body, text is allowed");
 }
 
 static void
-progress_needs_metric_and_value(void **state)
+progress_needs_an_iteration(void **state)
 {
-    const char *good = "{\"iteration\": 3, \"metric\": \"loss\", "
-                       "\"value\": 0.5, \"time\": 1, \"stage\": 0}";
-    const char *bad = "{\"iteration\": 3, \"value\": 0.5}";
-    struct rest_progress p;
-    char *error;
+    static const struct {
+        const char *body, *error;
+        bool has_value, left_out;
+    } cases[] = {
+        { "{\"iteration\": 3, \"metric\": \"loss\", \"value\": 0.5, "
+          "\"time\": 1, \"stage\": 0}",
+          NULL, true, false },
+        { "{\"iteration\": 3}", NULL, false, false },
+        { "{\"iteration\": 3, \"metric\": \"loss\", \"value\": -Infinity}",
+          NULL, false, true },
+        { "{\"iteration\": 3, \"metric\": {\"a\": NaN}, \"value\": 1}", NULL,
+          false, true },
+        { "{\"metric\": \"loss\", \"value\": 0.5}",
+          "/iteration: not an integer; expected 0 to 2^53" },
+        { "{\"iteration\": NaN}",
+          "/iteration: not an integer; expected 0 to 2^53" },
+        { "{\"iteration\": 3, \"loss\": 1}", "/loss: unknown member" },
+        { "{\"iteration\": 3, \"loss\": nan}", "/: not valid JSON" },
+        { "[1]", "/: not an object" },
+    };
 
-    assert_null(rest_body_progress(good, strlen(good), &p));
-    assert_int_equal(p.iteration, 3);
-    assert_string_equal(p.metric, "loss");
-    free(p.metric);
-    error = rest_body_progress(bad, strlen(bad), &p);
-    assert_memory_equal(error, "/metric: ", 9);
-    free(error);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct progress p;
+        char *error =
+            rest_body_progress(cases[i].body, strlen(cases[i].body), &p);
+
+        if (cases[i].error) {
+            assert_is(error, cases[i].error);
+        } else {
+            assert_null(error);
+            assert_int_equal(p.iteration, 3);
+            assert_int_equal(p.has_value, cases[i].has_value);
+            assert_int_equal(p.left_out, cases[i].left_out);
+        }
+    }
 }
 
 /* Checks the status and the start of the error of 'answer', and frees it. */
@@ -363,7 +386,7 @@ main(void)
         cmocka_unit_test(an_empty_body_has_the_defaults),
         cmocka_unit_test(errors_name_the_member),
         cmocka_unit_test(null_bytes_are_refused),
-        cmocka_unit_test(progress_needs_metric_and_value),
+        cmocka_unit_test(progress_needs_an_iteration),
         cmocka_unit_test(requests_without_a_route_are_refused),
         cmocka_unit_test(changes_are_prepared_for_the_database),
         cmocka_unit_test(the_index_lists_views_and_routes),
