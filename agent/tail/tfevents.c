@@ -142,8 +142,8 @@ get_field(struct cursor *c, struct field *f)
     return true;
 }
 
-/* Returns the first number of a field that is float or double, packed or
- * not. */
+/* Returns the first number of a field that is float or double, packed or not:
+ * INFINITY if it is NaN, as when a loss diverges, NAN if there is none. */
 static double
 first_number(const struct field *f, bool is_double)
 {
@@ -154,10 +154,10 @@ first_number(const struct field *f, bool is_double)
         return NAN;
     } else if (is_double) {
         memcpy(&wide, &(uint64_t){ get_u64(f->bytes) }, sizeof wide);
-        return wide;
+        return isnan(wide) ? INFINITY : wide;
     }
     memcpy(&value, &(uint32_t){ get_u32(f->bytes) }, sizeof value);
-    return value;
+    return isnan(value) ? INFINITY : value;
 }
 
 static double

@@ -4,6 +4,7 @@
 
 #include <config.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,11 +126,21 @@ event_files_tell_one_tag(void **state OVS_UNUSED)
     }
     log_feed_told(5, 0.75);
 
+    /* A metric that is no number. */
+    for (enum how how = SIMPLE; how <= TENSOR_DOUBLE; how++) {
+        b.n = 0;
+        put_event(&b, "accuracy/val", 6 + how, how % 2 ? INFINITY : NAN, how);
+        assert_true(log_decoder_feed(log_feed_decoder, b.data, b.n));
+        assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
+        assert_int_equal(log_feed_last.iteration, 6 + how);
+        assert_false(log_feed_last.has_value);
+    }
+
     /* From the middle. */
-    put_event(&b, "accuracy/val", 6, 0.875, SIMPLE);
+    put_event(&b, "accuracy/val", 16, 0.875, SIMPLE);
     log_decoder_restart(log_feed_decoder, NULL, 0, true);
     assert_true(log_decoder_feed(log_feed_decoder, b.data + 5, b.n - 5));
-    log_feed_told(6, 0.875);
+    log_feed_told(16, 0.875);
     log_feed_close();
 }
 
