@@ -255,6 +255,39 @@ refuses_a_file_with_a_nul(void **state)
     free(expected);
 }
 
+/* A byte order mark is skipped, and nothing that only begins as one. */
+static void
+reads_a_file_without_its_byte_order_mark(void **state)
+{
+    static const struct {
+        const char *file, *text;
+    } cases[] = {
+        { "\xef\xbb\xbf{}", "{}" },
+        { "\xef\xbb\xbf", "" },
+        { "\xef\xbb\xbf\xef\xbb\xbf{}", "\xef\xbb\xbf{}" },
+        { "\xef\xbb", "\xef\xbb" },
+        { "\xef\xbd\x9e", "\xef\xbd\x9e" },
+        { "\xef", "\xef" },
+        { "", "" },
+        { "{\"a\": 1}\r\n", "{\"a\": 1}\r\n" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[] = "/tmp/test-json-check-XXXXXX";
+        int fd = mkstemp(name);
+        char *text;
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, cases[i].file, strlen(cases[i].file)),
+                         strlen(cases[i].file));
+        close(fd);
+        assert_null(json_read_file(name, &text));
+        unlink(name);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+    }
+}
+
 static void
 finds_the_name_that_was_meant(void **state)
 {
@@ -288,6 +321,7 @@ main(void)
         cmocka_unit_test(keeps_no_more_errors_than_a_person_reads),
         cmocka_unit_test(says_why_a_file_is_not_read),
         cmocka_unit_test(refuses_a_file_with_a_nul),
+        cmocka_unit_test(reads_a_file_without_its_byte_order_mark),
     };
 
     return cmocka_run_group_tests_name("json-check", tests, NULL, NULL);

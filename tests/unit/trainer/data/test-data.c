@@ -261,7 +261,7 @@ refuses_bad_cifar_files(void **state)
 static void
 reads_libsvm_lines(void **state)
 {
-    static const char text[] = "# a comment\n"
+    static const char text[] = "\xef\xbb\xbf# a comment\n"
                                "+1 1:0.5 3:-2e1\n"
                                "\n"
                                "-1\n"
