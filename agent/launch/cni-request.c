@@ -13,13 +13,12 @@
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 
 static const char *const commands[] = {
-    [CNI_ADD] = "ADD",
-    [CNI_DEL] = "DEL",
-    [CNI_CHECK] = "CHECK",
-    [CNI_VERSION_COMMAND] = "VERSION",
+    [CNI_ADD] = "ADD",     [CNI_DEL] = "DEL",
+    [CNI_CHECK] = "CHECK", [CNI_STATUS] = "STATUS",
+    [CNI_GC] = "GC",       [CNI_VERSION_COMMAND] = "VERSION",
 };
 
-static const char *const versions[] = { "0.3.0", "0.3.1", "0.4.0",
+static const char *const versions[] = { "0.3.0", "0.3.1", "0.4.0", "1.0.0",
                                         CNI_VERSION };
 
 #define N(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
@@ -94,11 +93,6 @@ read_config(struct cni_request *r, bool *all, int *code)
         return message("prevResult: it is missing, this plug-in is allowed "
                        "behind others only");
     }
-    if (index_of(r->version, versions, N(versions)) == N(versions)) {
-        *code = CNI_BAD_VERSION;
-        return message("cniVersion: \"%.40s\", 0.3.0 to "CNI_VERSION
-                       " are allowed", r->version);
-    }
     return NULL;
 }
 
@@ -133,10 +127,14 @@ read_request(const char *text, size_t size, const struct cni_environment *e,
     memset(r, 0, sizeof *r);
     if (index == N(commands)) {
         *code = CNI_BAD_ENVIRONMENT;
-        return message("CNI_COMMAND: \"%.40s\", ADD, DEL, CHECK and VERSION "
-                       "are allowed", command);
+        return message("CNI_COMMAND: \"%.40s\", ADD, DEL, CHECK, STATUS, GC "
+                       "and VERSION are allowed",
+                       command);
     }
     r->command = index;
+    if (r->command == CNI_STATUS || r->command == CNI_GC) {
+        return NULL;
+    }
     r->config = (size || r->command != CNI_VERSION_COMMAND
                  ? json_loadb(text, size, JSON_REJECT_DUPLICATES, &at)
                  : json_object());
@@ -179,7 +177,7 @@ cni_request_uninit(struct cni_request *r)
 char *
 cni_request_result(const struct cni_request *r)
 {
-    json_t *json;
+    json_t *json, *list;
     char *text;
 
     if (r->command == CNI_ADD) {
@@ -189,9 +187,12 @@ cni_request_result(const struct cni_request *r)
     if (r->command != CNI_VERSION_COMMAND) {
         return NULL;
     }
-    json = json_pack("{s:s, s:[ssss]}", "cniVersion", r->version,
-                     "supportedVersions", versions[0], versions[1],
-                     versions[2], versions[3]);
+    list = json_array();
+    for (size_t i = 0; i < N(versions); i++) {
+        json_array_append_new(list, json_string(versions[i]));
+    }
+    json = json_pack("{s:s, s:o}", "cniVersion", r->version,
+                     "supportedVersions", list);
     text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;

@@ -12,6 +12,11 @@
  * result arrives as "prevResult" and must be passed on unchanged.  Unknown
  * members are ignored.
  *
+ * It only observes, so it must never keep a pod from starting or ending, or
+ * make a node NotReady: STATUS and GC succeed without reading anything, and a
+ * version that is not known is treated as the newest one, where the
+ * specification wants an error.
+ *
  *    error = cni_request_read(text, size, &environment, &request, &code);
  *    if (!error && request.identity.job[0]) {
  *        ...request.netns belongs to the job...
@@ -33,16 +38,22 @@
 
 /* Error codes of the specification. */
 enum {
-    CNI_BAD_VERSION = 1,
     CNI_BAD_ENVIRONMENT = 4,
     CNI_NOT_JSON = 6,
     CNI_BAD_CONFIG = 7,
 };
 
 /* Newest supported version of the protocol. */
-#define CNI_VERSION "1.0.0"
+#define CNI_VERSION "1.1.0"
 
-enum cni_command { CNI_ADD, CNI_DEL, CNI_CHECK, CNI_VERSION_COMMAND };
+enum cni_command {
+    CNI_ADD,
+    CNI_DEL,
+    CNI_CHECK,
+    CNI_STATUS,
+    CNI_GC,
+    CNI_VERSION_COMMAND,
+};
 
 /* Environment variables, NULL if not set. */
 struct cni_environment {
@@ -53,7 +64,7 @@ struct cni_environment {
 
 struct cni_request {
     enum cni_command command;
-    json_t *config;
+    json_t *config;             /* NULL for STATUS and GC. */
     const char *version;        /* Version in the configuration. */
     const char *rundir;
     const char *netns;          /* NULL if the container has none. */
