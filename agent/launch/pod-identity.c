@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/launch/launch.h"
+#include "agent/launch/pod-labels.h"
 #include "base/memory.h"
 #include "wire/cgroup-path.h"
 
@@ -24,49 +25,22 @@ get(const json_t *object, const char *key)
     return value && value[0] ? value : NULL;
 }
 
-/* Returns the first of 'keys', up to NULL, that 'pod' has as a label or as an
- * annotation. */
-static const char *
-find(const struct pod *pod, const char *const keys[])
-{
-    for (; *keys; keys++) {
-        const char *value = get(pod->labels, *keys);
-
-        value = value ? value : get(pod->annotations, *keys);
-        if (value) {
-            return value;
-        }
-    }
-    return NULL;
-}
-
 char *
 pod_identity_read(const struct pod *pod, struct pod_identity *identity)
 {
-    static const char *const job_keys[] = {
-        JOB, "katib.kubeflow.org/trial", "training.kubeflow.org/job-name",
-        "volcano.sh/job-name", "scheduling.k8s.io/group-name",
-        "ray.io/cluster", NULL,
-    };
-    static const char *const batch_keys[] = {
-        "batch.kubernetes.io/job-name", "job-name", NULL,
-    };
-    static const char *const cojob_keys[] = {
-        "katib.kubeflow.org/experiment", NULL,
-    };
     const char *text = get(pod->annotations, STAGE);
     struct stage_name stage = { "", -1 };
-    const char *job = find(pod, job_keys);
-    const char *cojob = find(pod, cojob_keys);
-    char *error = NULL;
+    const char *own = get(pod->labels, JOB);
+    const char *job = own ? own : get(pod->annotations, JOB);
+    const char *cojob =
+        pod_labels_find("search", pod->labels, pod->annotations, false);
+    char *error = text ? stage_name_parse(STAGE, text, '/', &stage) : NULL;
+    bool annotated = text && !error;
 
-    if (text) {
-        error = stage_name_parse(STAGE, text, '/', &stage);
-        if (!job && !error) {
-            job = find(pod, batch_keys);
-            job = job ? job : pod->name;
-        }
-    }
+    job =
+        job ? job
+            : pod_labels_find("job", pod->labels, pod->annotations, annotated);
+    job = !job && annotated ? pod->name : job;
     identity->rung = stage.rung;
     identity->gpus = 0;
     snprintf(identity->space, sizeof identity->space, "%s", pod->space);

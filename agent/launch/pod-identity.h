@@ -5,17 +5,15 @@
 
 /* Jobs of pods.
  *
- * Operators of training on Kubernetes label its pods:
- *
- *    job:     katib.kubeflow.org/trial, training.kubeflow.org/job-name,
- *             volcano.sh/job-name, scheduling.k8s.io/group-name,
- *             ray.io/cluster
- *    cojob:   katib.kubeflow.org/experiment, else the namespace
+ * Operators of training on Kubernetes label its pods; a table (pod-labels.h)
+ * has the labels that name the job, which is what owns all pods that train
+ * together, and the cojob, which is else the namespace.  The annotation
+ * stagecoach.dev/job, which may be a label, names the job before any other.
  *
  * The annotation stagecoach.dev/stage, "asha7/2" (or "asha7" alone), has what
- * cannot be derived.  It also assigns pods without these labels to a job: by
- * stagecoach.dev/job, the name of the batch job, or the name of the pod.  Pods
- * without any of these belong to no job.
+ * cannot be derived.  It also assigns pods without these labels to a job: that
+ * of a batch job, or one with the name of the pod.  Pods without any of these
+ * belong to no job.
  *
  * API servers and kubelets send a PodList: {"items": [{"metadata":
  * {"name", "namespace", "uid", "labels", "annotations"}, ...}]}.  Cgroups are

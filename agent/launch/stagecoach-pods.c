@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/launch/pod-identity.h"
+#include "agent/launch/pod-labels.h"
 #include "agent/launch/pod-path.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -26,6 +27,7 @@ struct options {
     struct list_source source;
     const char *rundir;
     char *mount;                /* Cgroup of the kubelet. */
+    const char *labels;         /* File of rows of pod-labels.h, or NULL. */
     int interval;               /* Seconds between rounds. */
     bool once;                  /* End after one round. */
 };
@@ -55,6 +57,8 @@ static const struct option_row rows[] = {
     { "cgroup-mount", OPTION_COPY, AT(mount), .value = "DIR",
       .shown = "from /proc/mounts",
       .help = "cgroup of the kubelet, its --cgroup-root" },
+    { "labels", OPTION_TEXT, AT(labels), .value = "FILE",
+      .help = "labels that name a pod's job, before those that are known" },
     { "rundir", OPTION_TEXT, AT(rundir), .value = "DIR",
       .shown = "$STAGECOACH_RUNDIR or /run/stagecoach",
       .help = "directory of the agent's socket" },
@@ -160,6 +164,15 @@ main(int argc, char *argv[])
         fputs("stagecoach-pods: no cgroup v2 file system is mounted\n",
               stderr);
         status = 1;
+    }
+    if (status < 0 && o.labels) {
+        char *error = pod_labels_add(o.labels);
+
+        if (error) {
+            fprintf(stderr, "stagecoach-pods: --labels: %s\n", error);
+            free(error);
+            status = 2;
+        }
     }
     if (status < 0) {
         struct list_watch *watch = list_watch_create(&o.source);

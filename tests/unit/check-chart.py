@@ -34,6 +34,8 @@ VARIANTS = {
                               "nodeSelector": {"gpu": "yes"},
                               "options": ["--rate=25Gbit"]},
                     "controller": {"deploy": False}},
+    "labels": {"agent": {"podLabels": "job a/b\n\nsearch a/c\n"},
+               "controller": {"deploy": False}},
     "everything": {
         "image": {"registry": "localhost:5000/x", "tag": "1-rc",
                   "pullSecrets": [{"name": "key"}]},
@@ -189,6 +191,12 @@ class Chart(unittest.TestCase):
         self.assertIn(endpoint["port"], [port["name"] for port in ports])
         self.assertEqual({c["image"] for c in pod["containers"]},
                          {"localhost:5000/x/stagecoach-controller:1-rc"})
+        objects = render(VARIANTS["labels"])
+        self.assertEqual(next(o for o in objects if o["kind"] == "ConfigMap")[
+            "data"]["labels"], "job a/b\n\nsearch a/c\n")
+        pods = get_pod(objects, "DaemonSet")["containers"][-1]
+        self.assertIn("--labels=" + pods["volumeMounts"][-1]["mountPath"]
+                      + "/labels", pods["args"])
         kinds = {o["kind"] for o in render(VARIANTS["agents only"])}
         self.assertEqual(kinds, {"ServiceAccount", "DaemonSet"})
 
