@@ -34,7 +34,7 @@ packages="
 test_packages="
     dpdk-dev libjansson-dev libcurl4-openssl-dev
     libslurm-dev slurmctld slurmd slurm-client munge python3-yaml python3-optuna
-    systemd tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl
+    systemd tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl prometheus
 "
 torch_packages="python3-torch"
 web_packages="chromium"

@@ -295,14 +295,14 @@ put_hosts(struct ds *out, const struct cluster *c)
 
 /* Writes the metric NAME of the first 'n' jobs of 'nodes'; VALUE is an
  * expression of 'job'. */
-#define PUT_JOBS(NAME, HELP, VALUE)                                     \
-    describe(out, NAME, "gauge", HELP);                                 \
-    for (size_t i_ = 0; i_ < n; i_++) {                                 \
-        const struct job *job = nodes[i_]->data;                        \
-                                                                        \
-        ds_put_format(out, PREFIX NAME                                  \
-                      "{cojob=\"%s\",job=\"%s\"} %.17g\n",              \
-                      job->cojob->name, job->name, (double) (VALUE));   \
+#define PUT_JOBS(NAME, HELP, VALUE)                                         \
+    describe(out, NAME, "gauge", HELP);                                     \
+    for (size_t i_ = 0; i_ < n; i_++) {                                     \
+        const struct job *job = nodes[i_]->data;                            \
+                                                                            \
+        ds_put_format(out,                                                  \
+                      PREFIX NAME "{cojob=\"%s\",job_name=\"%s\"} %.17g\n", \
+                      job->cojob->name, job->name, (double) (VALUE));       \
     }
 
 static void

@@ -14,6 +14,11 @@
  * the number of those left out is a metric.  Values that change by themselves,
  * such as a rung, a rank or a message, are not labels.
  *
+ * Prometheus and its operator set the labels job, instance, namespace, pod,
+ * container, service, endpoint and node of each scrape, and rename a metric's
+ * own, so no label here has one of these names; "honorLabels", with which a
+ * target could replace them, stays off.
+ *
  * The caller frees the string.  Main thread only. */
 
 #include <stdint.h>

@@ -59,7 +59,8 @@ each_host_and_live_job_has_its_values(void **state OVS_UNUSED)
     assert_has(text, "\nstagecoach_shim_jobs_sent_bytes_total"
                "{host=\"h0\"} 7\n");
     assert_has(text, "\nstagecoach_jobs_live 1\n");
-    assert_has(text, "\nstagecoach_job_level{cojob=\"a\",job=\"live\"} 3\n");
+    assert_has(text,
+               "\nstagecoach_job_level{cojob=\"a\",job_name=\"live\"} 3\n");
     assert_null(strstr(text, "over"));
     free(text);
     cluster_destroy(c);
