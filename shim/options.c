@@ -202,8 +202,11 @@ static const struct option_row rows[] = {
       .help = "mode of an idle loop: auto, busy, sleep or "
               "interrupt" },
     { "vxlan", OPTION_CUSTOM, .value = "ADDRESS[/BITS]", .parse = parse_tunnel,
-      .help = "find the jobs of received packets by the inner flows of VXLAN "
-              "tunnels whose two ends are such addresses (up to 16 times)" },
+      .help = "find the jobs of received packets by the inner flows of "
+              "tunnels (VXLAN, Geneve, IP in IP) whose two ends are such "
+              "addresses (up to 16 times)" },
+    { "vxlan-port", OPTION_INTEGER, AT(tunnels.vxlan_port), 1, 65535, "PORT",
+      .shown = "4789 and 8472", .help = "with --vxlan: UDP port of VXLAN" },
     { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "on",
       .help = "congestion control: grant rates of the downlink to its "
               "senders, and pace" },
@@ -304,7 +307,9 @@ options_parse(int argc, char *argv[], struct options *o)
     if (error || o->help || o->version || o->show) {
         return error;
     }
-    error = check_mode(o, outcome.seen);
+    error = (o->tunnels.vxlan_port && !o->tunnels.n
+                 ? message("--vxlan-port: is allowed with --vxlan only")
+                 : check_mode(o, outcome.seen));
     if (!error && !o->replay) {
         o->host.slot_tags =
             (o->host_tags < 0 ? port_driver_has_slot_tags(o->host.driver)

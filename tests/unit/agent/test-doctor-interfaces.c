@@ -168,6 +168,67 @@ names_wireguard(void **state)
     expect(state, DOCTOR_NOTE, "wg0: what WireGuard");
 }
 
+/* An overlay of each kind, and five of VXLAN with ports of a seed. */
+static void
+names_overlays(void **state)
+{
+    static const struct {
+        const char *link, *words;
+        enum doctor_result result;
+    } cases[] = {
+        { "type vxlan id 1 dstport 4789 dev v0",
+          "o0: VXLAN on UDP port 4789: a shim knows", DOCTOR_OK },
+        { "type vxlan id 1 dstport 8472 dev v0", "of the nodes", DOCTOR_OK },
+        { "type vxlan external dstport 6784", "--vxlan-port", DOCTOR_OK },
+        { "type geneve external", "o0: Geneve on UDP port 6081: a shim knows",
+          DOCTOR_OK },
+        { "type geneve id 7 remote 10.0.0.2 dstport 6082",
+          "Geneve on UDP port 6082 cannot be seen", DOCTOR_NOTE },
+        { "type ipip remote 10.0.0.2", "o0: IP in IP: a shim", DOCTOR_OK },
+        { "type gretap remote 10.0.0.2", "o0: GRE cannot be seen",
+          DOCTOR_NOTE },
+    };
+
+    int n_known = 0;
+
+    srandom(8472);
+    for (size_t i = 0; *state && i < ARRAY_SIZE(cases) + 5; i++) {
+        const char *link = i < ARRAY_SIZE(cases) ? cases[i].link : NULL;
+        int port = 10000 + random() % 50000;
+        char *words =
+            (link ? xstrdup(cases[i].words)
+                  : xasprintf("VXLAN on UDP port %d: a shim knows the "
+                              "flows inside with --vxlan and the "
+                              "addresses of the nodes, and --vxlan-port",
+                              port));
+        char *command = (link ? xasprintf("ip link add o0 %s", link)
+                              : xasprintf("ip link add o0 type vxlan id %d "
+                                          "dstport %d dev v0",
+                                          port, port));
+
+        if (!system(command)) {
+            n_known++;
+            doctor_check_interfaces(&doctor);
+            assert_int_equal(doctor.n, 1); /* It is down. */
+            tear_down(state);
+            assert_int_equal(system("ip link set o0 up"), 0);
+            doctor_check_interfaces(&doctor);
+            assert_int_equal(doctor.n, 2);
+            assert_string_equal(doctor.findings[0].check, "overlay");
+            assert_int_equal(doctor.findings[0].result,
+                             link ? cases[i].result : DOCTOR_OK);
+            assert_non_null(strstr(doctor.findings[0].what, words));
+            tear_down(state);
+            assert_int_equal(system("ip link del o0"), 0);
+        }
+        free(command);
+        free(words);
+    }
+    if (!n_known) {
+        skip();
+    }
+}
+
 /* Before 6.6 only: later, ours is a program of TCX, which runs before all
  * filters. */
 static void
@@ -202,6 +263,7 @@ main(void)
         TEST(names_cilium),
         TEST(names_cilium_of_tcx),
         TEST(names_wireguard),
+        TEST(names_overlays),
         TEST(names_a_filter_in_our_place),
     };
 

@@ -71,6 +71,10 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.tunnels.n, 2);
     assert_int_equal(o.tunnels.prefixes[0].bits, 24);
     assert_int_equal(o.tunnels.prefixes[1].family, 6);
+    assert_int_equal(o.tunnels.vxlan_port, 0);
+    assert_null(
+        parse(GOOD " --vxlan 10.0.0.0/24 --vxlan-port 6784", &o, copy));
+    assert_int_equal(o.tunnels.vxlan_port, 6784);
 
     assert_true(o.cc);
     assert_false(o.strict_switch);

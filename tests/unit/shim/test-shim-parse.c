@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <arpa/inet.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -288,6 +290,138 @@ a_tunnel_has_the_key_of_its_inner_frame(void **state)
     }
 }
 
+#define MAX_TEXT 1024
+
+/* Puts what 'format' makes before the hexadecimal 'text'. */
+__attribute__((__format__(__printf__, 2, 3))) static void
+put_before(char text[MAX_TEXT], const char *format, ...)
+{
+    char *old = strdup(text);
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(text, MAX_TEXT, format, args);
+    va_end(args);
+    assert_true(n + strlen(old) < MAX_TEXT);
+    strcpy(text + n, old);
+    free(old);
+}
+
+/* Puts an IP header before 'text': from node 1 to 2, or from pod 5 to 6. */
+static void
+put_ip(char text[MAX_TEXT], int family, int protocol, bool pods)
+{
+    size_t n = strlen(text) / 2;
+
+    if (family == 4) {
+        put_before(text, "4500%04zx0001400040%02x0000%s", n + 20, protocol,
+                   pods ? "0af400050af40106" : "0a0000010a000002");
+    } else {
+        const char *net = pods ? "fd0a" : "fd00";
+
+        put_before(text, "60000000%04zx%02x40%s%026x%02x%s%026x%02x", n,
+                   protocol, net, 0, pods ? 5 : 1, net, 0, pods ? 6 : 2);
+    }
+}
+
+enum inside { VXLAN_FRAME, GENEVE_FRAME, GENEVE_PACKET, PACKET };
+
+static const struct tunnel_kind {
+    enum inside inside;
+    int protocol, port, configured;
+    bool known;
+} tunnel_kinds[] = {
+    { VXLAN_FRAME, 17, 4789, 0, true },
+    { VXLAN_FRAME, 17, 8472, 0, true },
+    { VXLAN_FRAME, 17, 6784, 6784, true },
+    { VXLAN_FRAME, 17, 4789, 6784, false },
+    { VXLAN_FRAME, 17, 4790, 0, false },
+    { GENEVE_FRAME, 17, 6081, 0, true },
+    { GENEVE_PACKET, 17, 6081, 6784, true },
+    { GENEVE_FRAME, 17, 6080, 0, false },
+    { PACKET, 4, 0, 0, true },
+    { PACKET, 41, 0, 0, true },
+    { PACKET, 47, 0, 0, false },            /* GRE. */
+    { PACKET, 50, 0, 0, false },            /* IPsec. */
+    { GENEVE_PACKET, 17, 51820, 0, false }, /* WireGuard. */
+};
+
+/* Makes a frame of a tunnel with a segment of a pod's connection, with VLAN
+ * and options of Geneve by chance. */
+static void
+make_tunnel(char text[MAX_TEXT], const struct tunnel_kind *kind, int outer,
+            int inner)
+{
+    const char *type = inner == 4 ? "0800" : "86dd";
+    int n_options = random() % 64;
+
+    strcpy(text, "1389177100000001000000005010040000000000");
+    put_ip(text, inner, 6, true);
+    if (kind->inside == VXLAN_FRAME || kind->inside == GENEVE_FRAME) {
+        put_before(text, "020000000004020000000003%s%s",
+                   random() % 2 ? "81000005" : "", type);
+        type = "6558";
+    }
+    if (kind->inside == VXLAN_FRAME) {
+        put_before(text, "0800000000002a00");
+    } else if (kind->inside != PACKET) {
+        for (int i = 0; i < n_options; i++) {
+            put_before(text, "01020304");
+        }
+        put_before(text, "%02x%s%s00002a00", n_options,
+                   random() % 2 ? "40" : "00", type);
+    }
+    if (kind->protocol == 17) {
+        put_before(text, "c350%04x%04zx0000", kind->port,
+                   strlen(text) / 2 + 8);
+    }
+    put_ip(text, outer, kind->protocol, false);
+    put_before(text, "020000000002020000000001%s",
+               outer == 4 ? "0800" : "86dd");
+}
+
+/* Families and directions are by chance, too. */
+static void
+knows_the_flow_inside_each_kind_of_tunnel(void **state)
+{
+    struct prefix_list tunnels = { .n = 2 };
+
+    assert_true(prefix_parse("10.0.0.0/24", &tunnels.prefixes[0]));
+    assert_true(prefix_parse("fd00::/64", &tunnels.prefixes[1]));
+    srandom(8472);
+    for (size_t i = 0; i < 40 * N_ELEMENTS(tunnel_kinds); i++) {
+        const struct tunnel_kind *kind =
+            &tunnel_kinds[i % N_ELEMENTS(tunnel_kinds)];
+        int outer = random() % 2 ? 4 : 6;
+        int inner = kind->protocol == 4                    ? 4
+                    : kind->protocol == 41 || random() % 2 ? 6
+                                                           : 4;
+        bool from_host = random() % 2;
+        char text[MAX_TEXT];
+        struct parsed p;
+        uint8_t *frame;
+        size_t n;
+
+        make_tunnel(text, kind, outer, inner);
+        frame = bytes_of(text, &n);
+        tunnels.vxlan_port = kind->configured;
+        parse_frame(frame, n, from_host, &p);
+        parse_inner(frame, from_host, &tunnels, &p);
+        assert_int_equal(p.l3, 14); /* Of the outer one. */
+        assert_int_equal(p.key.protocol == 6, kind->known);
+        if (kind->known) {
+            assert_int_equal(p.kind, PARSED_FLOW);
+            assert_int_equal(p.key.family, inner);
+            assert_int_equal(p.key.local[inner == 4 ? 3 : 15],
+                             from_host ? 5 : 6);
+            assert_int_equal(ntohs(p.key.local_port),
+                             from_host ? 0x1389 : 0x1771);
+        }
+        free(frame);
+    }
+}
+
 /* Every start of every frame, with bytes changed at random: what matters is
  * that nothing is read beyond the end (run it under a checker), and that a
  * claimed IP header is inside. */
@@ -329,6 +463,7 @@ main(void)
         cmocka_unit_test(local_is_the_hosts_side),
         cmocka_unit_test(common_frames_need_no_full_parse),
         cmocka_unit_test(a_tunnel_has_the_key_of_its_inner_frame),
+        cmocka_unit_test(knows_the_flow_inside_each_kind_of_tunnel),
         cmocka_unit_test(survives_anything),
     };
 
