@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks a controller with nineteen switches; most of them attack it, each in
+# Checks a controller with twenty-nine switches; most of them attack it, each in
 # another way: it rejects or disconnects them, keeps answering, and its memory
 # is bounded.  Refusals and reasons are alarms, and it dumps a switch only for a
 # cause.  Needs neither root nor namespaces.
