@@ -762,8 +762,8 @@ check_overlay(struct doctor *d, const struct iface *iface)
     int port = ntohs(iface->tunnel_port);
     char *what;
 
-    if (!o || !iface->is_up) {
-        return;
+    if (!o || (!iface->is_up && !o->port_attr)) {
+        return; /* Each kind of IP in IP has an interface of the kernel. */
     }
     what =
         (port ? xasprintf("%s: %s on UDP port %d", iface->name, o->name, port)

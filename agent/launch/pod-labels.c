@@ -51,12 +51,12 @@ parse_row(const char *line, struct row *row)
                 && is_label(row->label) && is_label(row->with)));
 }
 
-/* Appends the rows of 'stream' to '*listp'. */
+/* Puts the rows of 'stream' before all others. */
 static char *
-read_rows(const char *path, FILE *stream, struct row **listp, size_t *np)
+add_rows(const char *path, FILE *stream)
 {
     char *line = NULL, *error = NULL;
-    size_t size = 0;
+    size_t size = 0, n_new = 0;
 
     for (int i = 1; !error && getline(&line, &size, stream) >= 0; i++) {
         bool has_mark = i == 1 && !strncmp(line, "\xef\xbb\xbf", 3);
@@ -70,8 +70,10 @@ read_rows(const char *path, FILE *stream, struct row **listp, size_t *np)
                             "example.com/job-name\"",
                             path, i, text);
         } else if (row.role[0]) {
-            *listp = reallocate(*listp, *np + 1, sizeof **listp);
-            (*listp)[(*np)++] = row;
+            rows = reallocate(rows, n_rows + 1, sizeof *rows);
+            memmove(&rows[n_new + 1], &rows[n_new],
+                    (n_rows++ - n_new) * sizeof *rows);
+            rows[n_new++] = row;
         }
     }
     if (!error && ferror(stream)) {
@@ -90,7 +92,7 @@ begin(void)
         FILE *stream = must(
             fmemopen((void *) pod_labels_table, pod_labels_table_size, "r"));
 
-        free(read_rows("pod-labels", stream, &rows, &n_rows));
+        free(add_rows("pod-labels", stream));
         fclose(stream);
     }
 }
@@ -99,26 +101,15 @@ char *
 pod_labels_add(const char *path)
 {
     FILE *stream = fopen(path, "re");
-    struct row *list = NULL;
-    size_t n = 0;
     char *error;
 
     if (!stream) {
         return message("%s: cannot be opened (%s); expected a file of labels",
                        path, strerror(errno));
     }
-    error = read_rows(path, stream, &list, &n);
-    fclose(stream);
     begin();
-    if (!error && n) {
-        list = reallocate(list, n + n_rows, sizeof *list);
-        memcpy(list + n, rows, n_rows * sizeof *rows);
-        free(rows);
-        rows = list;
-        n_rows += n;
-    } else {
-        free(list);
-    }
+    error = add_rows(path, stream);
+    fclose(stream);
     return error;
 }
 

@@ -34,7 +34,7 @@ const char *pod_labels_find(const char *role, const json_t *labels,
                             const json_t *annotations, bool annotated);
 
 /* Adds the rows of the file 'path'.  Returns NULL, or a malloc()'d message;
- * then the table is as before. */
+ * then the rows before the wrong one may have been added. */
 char *pod_labels_add(const char *path);
 
 #endif /* agent/launch/pod-labels.h */

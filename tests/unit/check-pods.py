@@ -10,6 +10,7 @@ failure in one line.  It asks no server without a certificate of its authority.
 import http.server
 import json
 import os
+import random
 import shutil
 import socketserver
 import ssl
@@ -306,6 +307,15 @@ class Pods(unittest.TestCase):
             self.assertIn(f"--labels: {labels}:3: \"{text[:4]}", said)
             self.assertIn("; expected \"job LABEL\"", said)
             self.assertEqual(said.count("\n"), 1)
+        chance = random.Random(51)
+        for _ in range(20):
+            with open(labels, "wb") as file:
+                file.write(bytes(chance.choices(b"job search/a.-# \r\n\t\0\xff",
+                                                k=chance.randrange(60))))
+            status, said = self.run_once(
+                "--pods", f"file://{self.list}", "--labels", labels)
+            self.assertEqual(said.count("\n"), {0: 0, 2: 1}[status])
+        self.agent.get_calls()
         for path in "/nonexistent", self.folder.name:
             status, said = self.run_once(
                 "--pods", f"file://{self.list}", "--labels", path)
