@@ -347,17 +347,18 @@ static const struct tunnel_kind {
     { GENEVE_PACKET, 17, 51820, 0, false }, /* WireGuard. */
 };
 
-/* Makes a frame of a tunnel with a segment of a pod's connection, with VLAN
- * and options of Geneve by chance. */
+/* Makes a frame of a tunnel with a segment of a pod's connection, or with its
+ * datagram; VLAN and options of Geneve are by chance. */
 static void
 make_tunnel(char text[MAX_TEXT], const struct tunnel_kind *kind, int outer,
-            int inner)
+            int inner, bool udp)
 {
     const char *type = inner == 4 ? "0800" : "86dd";
     int n_options = random() % 64;
 
-    strcpy(text, "1389177100000001000000005010040000000000");
-    put_ip(text, inner, 6, true);
+    strcpy(text, udp ? "1389177100080000"
+                     : "1389177100000001000000005010040000000000");
+    put_ip(text, inner, udp ? 17 : 6, true);
     if (kind->inside == VXLAN_FRAME || kind->inside == GENEVE_FRAME) {
         put_before(text, "020000000004020000000003%s%s",
                    random() % 2 ? "81000005" : "", type);
@@ -397,26 +398,31 @@ knows_the_flow_inside_each_kind_of_tunnel(void **state)
         int inner = kind->protocol == 4                    ? 4
                     : kind->protocol == 41 || random() % 2 ? 6
                                                            : 4;
-        bool from_host = random() % 2;
+        bool from_host = random() % 2, udp = random() % 2;
         char text[MAX_TEXT];
         struct parsed p;
         uint8_t *frame;
         size_t n;
 
-        make_tunnel(text, kind, outer, inner);
+        make_tunnel(text, kind, outer, inner, udp);
         frame = bytes_of(text, &n);
         tunnels.vxlan_port = kind->configured;
         parse_frame(frame, n, from_host, &p);
+        if (from_host) {
+            assert_int_equal(parse_is_udp_to(frame, &p, &tunnels, 0x1771),
+                             udp && kind->known);
+        }
         parse_inner(frame, from_host, &tunnels, &p);
         assert_int_equal(p.l3, 14); /* Of the outer one. */
-        assert_int_equal(p.key.protocol == 6, kind->known);
+        assert_int_equal(ntohs(p.key.local_port)
+                             == (from_host ? 0x1389 : 0x1771),
+                         kind->known);
         if (kind->known) {
             assert_int_equal(p.kind, PARSED_FLOW);
             assert_int_equal(p.key.family, inner);
+            assert_int_equal(p.key.protocol, udp ? 17 : 6);
             assert_int_equal(p.key.local[inner == 4 ? 3 : 15],
                              from_host ? 5 : 6);
-            assert_int_equal(ntohs(p.key.local_port),
-                             from_host ? 0x1389 : 0x1771);
         }
         free(frame);
     }
