@@ -83,29 +83,6 @@ parse_no_huge(const char *text, void *huge)
 }
 
 static char *
-parse_poll(const char *text, void *poll)
-{
-    static const struct {
-        const char *name;
-        enum loop_poll poll;
-    } names[] = {
-        { "auto", LOOP_AUTO },
-        { "busy", LOOP_BUSY },
-        { "sleep", LOOP_SLEEP },
-        { "interrupt", LOOP_INTERRUPT },
-    };
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!strcmp(text, names[i].name)) {
-            *(enum loop_poll *) poll = names[i].poll;
-            return NULL;
-        }
-    }
-    return message("\"%s\" is not one of \"auto\", \"busy\", \"sleep\", "
-                   "\"interrupt\"", text);
-}
-
-static char *
 parse_control_port(const char *text, void *options)
 {
     struct options *o = options;
@@ -197,10 +174,8 @@ static const struct option_row rows[] = {
               "the agent's programs mark their jobs" },
     { "keep-offload", OPTION_FLAG, AT(keep_offload),
       .help = "leave the offloads of the interfaces unchanged" },
-    { "poll", OPTION_CUSTOM, AT(poll), .value = "MODE", .parse = parse_poll,
-      .shown = "auto",
-      .help = "mode of an idle loop: auto, busy, sleep or "
-              "interrupt" },
+    { "poll", OPTION_CHOICE, AT(poll), .value = "auto|busy|sleep|interrupt",
+      .deflt = "auto", .help = "what an idle loop does" },
     { "vxlan", OPTION_CUSTOM, .value = "ADDRESS[/BITS]", .parse = parse_tunnel,
       .help = "find the jobs of received packets by the inner flows of "
               "tunnels (VXLAN, Geneve, IP in IP) whose two ends are such "
