@@ -189,6 +189,7 @@ class Chart(unittest.TestCase):
         ports = next(o for o in objects
                      if o["kind"] == "Service")["spec"]["ports"]
         self.assertIn(endpoint["port"], [port["name"] for port in ports])
+        self.assertNotIn("honorLabels", endpoint)
         self.assertEqual({c["image"] for c in pod["containers"]},
                          {"localhost:5000/x/stagecoach-controller:1-rc"})
         objects = render(VARIANTS["labels"])
@@ -197,6 +198,7 @@ class Chart(unittest.TestCase):
         pods = get_pod(objects, "DaemonSet")["containers"][-1]
         self.assertIn("--labels=" + pods["volumeMounts"][-1]["mountPath"]
                       + "/labels", pods["args"])
+        self.assertIn("--labels", read_options([PODS]))
         kinds = {o["kind"] for o in render(VARIANTS["agents only"])}
         self.assertEqual(kinds, {"ServiceAccount", "DaemonSet"})
 
