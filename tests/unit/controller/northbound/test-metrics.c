@@ -11,13 +11,26 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-/* Returns the metrics of 'c', which the caller frees. */
+/* Returns the metrics of 'c', which the caller frees.  No label is one that
+ * Prometheus sets. */
 static char *
 metrics(const struct cluster *c)
 {
+    static const char *const scraped[] = {
+        "job=",       "instance=", "namespace=", "pod=",
+        "container=", "service=",  "endpoint=",  "node=",
+    };
     struct ds out = DS_EMPTY_INITIALIZER;
 
     metrics_put_cluster(&out, c);
+    for (size_t i = 0; i < ARRAY_SIZE(scraped); i++) {
+        const char *at = ds_cstr(&out);
+
+        while ((at = strstr(at, scraped[i]))) {
+            assert_null(strchr("{,", at[-1]));
+            at++;
+        }
+    }
     return ds_steal_cstr(&out);
 }
 
