@@ -9,6 +9,7 @@
 #include "agent/launch/launch.h"
 #include "agent/launch/pod-labels.h"
 #include "base/memory.h"
+#include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
 
 #define STAGE "stagecoach.dev/stage"
@@ -53,26 +54,33 @@ pod_identity_read(const struct pod *pod, struct pod_identity *identity)
     return error;
 }
 
-void
-pod_identity_words(const struct pod_identity *id, struct pod_words *options,
-                   const char *words[POD_WORDS])
+int
+pod_identity_claim(const struct pod_identity *id, bool claims,
+                   const char *kind, const char *place, const char *rundir,
+                   long long until)
 {
-    char(*texts)[96] = options->texts;
-    size_t n = 0;
+    const char *words[9] = { claims ? "agent/claim" : "agent/unclaim",
+                             "launcher",
+                             id->cojob,
+                             id->job,
+                             kind,
+                             place };
+    char space[80], rung[24], gpus[24];
+    size_t n = 6;
 
-    if (id->space[0]) {
-        snprintf(texts[n++], sizeof *texts, "namespace=%s", id->space);
+    if (claims && id->space[0]) {
+        snprintf(space, sizeof space, "namespace=%s", id->space);
+        words[n++] = space;
     }
-    if (id->rung >= 0) {
-        snprintf(texts[n++], sizeof *texts, "rung=%d", id->rung);
+    if (claims && id->rung >= 0) {
+        snprintf(rung, sizeof rung, "rung=%d", id->rung);
+        words[n++] = rung;
     }
-    if (id->gpus) {
-        snprintf(texts[n++], sizeof *texts, "gpus=%u", id->gpus);
+    if (claims && id->gpus) {
+        snprintf(gpus, sizeof gpus, "gpus=%u", id->gpus);
+        words[n++] = gpus;
     }
-    for (size_t i = 0; i < n; i++) {
-        words[i] = texts[i];
-    }
-    options->n = n;
+    return agent_call(rundir, until, words, n, NULL);
 }
 
 /* Returns the GPUs of the containers of 'spec'. */

@@ -34,6 +34,7 @@
  * The caller owns the JSON.  No state. */
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct pod {
@@ -57,20 +58,16 @@ struct pod_identity {
  * invalid annotation that was ignored. */
 char *pod_identity_read(const struct pod *, struct pod_identity *identity);
 
-/* Options of the agent's command "agent/claim" for a pod. */
-#define POD_WORDS 3
-struct pod_words {
-    char texts[POD_WORDS][96];
-    size_t n;
-};
-
-/* Stores the options in '*options', and in 'words', which point there. */
-void pod_identity_words(const struct pod_identity *, struct pod_words *options,
-                        const char *words[POD_WORDS]);
-
 /* The same for the pod 'uid' of 'list', a PodList, with its GPUs.  It belongs
  * to no job if it is not there. */
 char *pod_identity_find(const json_t *list, const char *uid,
                         struct pod_identity *identity);
+
+/* Claims 'place', a path of 'kind' "cgroup" or "netns", for the pod's job, or
+ * takes the claim back, by the agent in 'rundir'.  Returns 0 or a positive
+ * errno value as agent_call(). */
+int pod_identity_claim(const struct pod_identity *, bool claims,
+                       const char *kind, const char *place, const char *rundir,
+                       long long until);
 
 #endif /* agent/launch/pod-identity.h */

@@ -39,21 +39,10 @@ static void
 tell_agent(const struct cni_request *r)
 {
     const struct pod_identity *id = &r->identity;
-    bool add = r->command != CNI_DEL;
-    struct pod_words options = { .n = 0 };
-    const char *words[6 + POD_WORDS] = { add ? "agent/claim" : "agent/unclaim",
-                                         "launcher",
-                                         id->cojob,
-                                         id->job,
-                                         "netns",
-                                         r->netns };
-    int error;
+    int error =
+        pod_identity_claim(id, r->command != CNI_DEL, "netns", r->netns,
+                           r->rundir, agent_call_until(AGENT_CALL_MS));
 
-    if (add) {
-        pod_identity_words(id, &options, &words[6]);
-    }
-    error = agent_call(r->rundir, agent_call_until(AGENT_CALL_MS), words,
-                       6 + options.n, NULL);
     if (error && r->command == CNI_ADD) {
         fprintf(stderr, "stagecoach-cni: %s/%s: %s/agent.ctl: the agent does "
                 "not answer (%s), going on without\n", id->cojob, id->job,

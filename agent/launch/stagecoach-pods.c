@@ -95,17 +95,11 @@ claim(const char *path, const char *uid, void *round_)
 {
     struct round *round = round_;
     struct pod_identity id;
-    struct pod_words options;
     char *error = pod_identity_find(round->list, uid, &id);
 
     if (id.job[0] && !round->error) {
-        const char *words[6 + POD_WORDS] = { "agent/claim", "launcher",
-                                             id.cojob,      id.job,
-                                             "cgroup",      path };
-
-        pod_identity_words(&id, &options, &words[6]);
-        round->error = agent_call(round->options->rundir, round->until, words,
-                                  6 + options.n, NULL);
+        round->error = pod_identity_claim(
+            &id, true, "cgroup", path, round->options->rundir, round->until);
     }
     if (!round->complaint) {
         round->complaint = error;
