@@ -11,8 +11,8 @@
  * stagecoach.dev/job, which may be a label, names the job before any other.
  *
  * The annotation stagecoach.dev/stage, "asha7/2" (or "asha7" alone), has what
- * cannot be derived.  It also assigns pods without these labels to a job: that
- * of a batch job, or one with the name of the pod.  Pods without any of these
+ * cannot be derived.  It also assigns pods without these labels to a job, with
+ * the name of the batch job or of the pod.  Pods without any of these
  * belong to no job.
  *
  * API servers and kubelets send a PodList: {"items": [{"metadata":

@@ -34,7 +34,7 @@ is_label(const char *text)
     return n <= MAX_LABEL && !text[n];
 }
 
-/* Reads 'line' as '*row', whose role is empty if the line has only a comment.
+/* Reads 'line' as '*row'; the role is empty if the line has only a comment.
  * Returns false if it is invalid. */
 static bool
 parse_row(const char *line, struct row *row)
@@ -113,8 +113,7 @@ pod_labels_add(const char *path)
     return error;
 }
 
-/* Returns the value of 'key', NULL if there is none, or one that is empty or
- * not a string. */
+/* Returns the value of 'key', NULL if it is missing, empty or not a string. */
 static const char *
 get(const json_t *labels, const json_t *annotations, const char *key)
 {

@@ -14,8 +14,8 @@
  *    job job-name batch.kubernetes.io/job-completion-index
  *    search katib.kubeflow.org/experiment
  *
- * The first row of a role whose label a pod has decides; the label's value is
- * the name.  A label may also be an annotation.  A row with a second label
+ * The first row of a role with a label of the pod decides; the label's value
+ * is the name.  A label may also be an annotation.  A row with a second label
  * counts for pods that have this one, too, and for annotated pods
  * (pod-identity.h).  "#" begins a comment.  An operator adds rows in a file of
  * the same form, which come before the table's own:
@@ -29,7 +29,7 @@
 #include <stdbool.h>
 
 /* Returns the value, which 'labels' or 'annotations' own, of the first row of
- * 'role', "job" or "search", that counts; NULL if there is none. */
+ * 'role', "job" or "search", that counts; NULL without one. */
 const char *pod_labels_find(const char *role, const json_t *labels,
                             const json_t *annotations, bool annotated);
 

@@ -18,12 +18,12 @@
  * derives the source port from the queue pair.  The destination queue pair in
  * the header behind it is ignored.
  *
- * In a tunnel, the flow is that of the frame or packet inside, so that the
+ * In a tunnel, the flow of the frame or packet inside counts, so that the
  * traffic of virtual machines and containers can be distinguished, or the
- * tunnel's own if there is none inside or one of its ends is not a known
+ * tunnel's own if nothing is inside or one of its ends is not a known
  * endpoint of tunnels (prefix.h).  Tunnels are VXLAN, Geneve with a frame or
  * an IP packet, and IPv4 or IPv6 in either.  'l3' is always the outer IP
- * header, whose DSCP the fabric reads.  What WireGuard and IPsec encrypt
+ * header, with the DSCP for the fabric.  What WireGuard and IPsec encrypt
  * cannot be seen.
  *
  * Nearly all packets are TCP or UDP over plain Ethernet and IPv4 without

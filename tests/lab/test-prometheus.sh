@@ -49,12 +49,14 @@ for host in h0 gone; do
     pids="$pids $!"
 done
 gone=$!
-agents() {
-    ovs-appctl -t "$dir/run/prom.ctl" controller/status | grep -q "\"agents\":$1"
+connected() {
+    timeout 20 python3 "$SOURCE/tests/lab/rest-client.py" "$dir/run/rest.sock" \
+        get /metrics | grep -qx "stagecoach_agent_connected{host=\"$1\"} $2"
 }
-await "two agents report" agents 2
+await "h0 reports" connected h0 1
+await "another host reports" connected gone 1
 kill $gone
-await "one is gone" agents 1
+await "it is gone" connected gone 0
 
 client=$dir/pki/clients/prometheus/identity.pem
 rules=$SOURCE/packaging/prometheus/stagecoach.rules.yml
