@@ -70,7 +70,7 @@ agent_wanted(const struct agent *a, const struct job *job,
     if (membership_check(&owner, &claim) == MEMBERSHIP_ADMITTED) {
         return wanted_get(&a->wanted, job->name, row);
     }
-    wanted_get_default(&a->wanted, job->name, row);
+    wanted_get_default(&a->wanted, row);
     return false;
 }
 
@@ -176,7 +176,7 @@ set_job(struct job *job, void *a_)
     struct shim_slot row;
 
     agent_wanted(a, job, &row);
-    actuator_set_job(a->actuator, &row, a->decided);
+    actuator_set_job(a->actuator, job->name, &row, a->decided);
 }
 
 static void

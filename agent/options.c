@@ -17,6 +17,7 @@
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/claim.h"
 #include "base/json-check.h"
+#include "base/name.h"
 #include "base/options.h"
 #include "base/run-directory.h"
 #include "openvswitch/dynamic-string.h"
@@ -222,7 +223,6 @@ default_host(void)
     char name[256] = "";
 
     gethostname(name, sizeof name - 1);
-    name[strcspn(name, ".")] = '\0';
     return xstrdup(name);
 }
 
@@ -328,8 +328,8 @@ complete(struct agent_config *c)
                     : xasprintf("unix:%s/telemetry.sock", controller);
     free(controller);
     c->shim = c->shim ? c->shim : xasprintf("%s/shim.sock", c->rundir);
-    if (!cgroup_name_is_valid(c->host)) {
-        bad_option("--host: \"%s\" is not a name, "CGROUP_NAME_RULE, c->host);
+    if (!name_is_valid(c->host)) {
+        bad_option("--host: \"%s\" is not " NAME_RULE, c->host);
     }
     if (!cgroup_root_is_valid(c->cgroup)) {
         bad_option("--cgroup: \"%s\" is not a path below the cgroup v2 mount, "

@@ -108,15 +108,13 @@ wanted_uninit(struct wanted *w)
 
 /* Stores in '*row' what a job has that no order has. */
 void
-wanted_get_default(const struct wanted *w, const char *name,
-                   struct shim_slot *row)
+wanted_get_default(const struct wanted *w, struct shim_slot *row)
 {
     memset(row, 0, sizeof *row);
     row->level = SHIM_LEVEL_DEFAULT;
     row->dscp = w->all.default_dscp;
     row->rank = UINT32_MAX;
     row->weight = 1000;
-    ovs_strlcpy(row->name, name, sizeof row->name);
 }
 
 /* Returns the job called 'name', a new one if it is missing. */
@@ -127,7 +125,7 @@ get_job(struct wanted *w, const char *name)
 
     if (!job) {
         job = xzalloc(sizeof *job);
-        wanted_get_default(w, name, &job->row);
+        wanted_get_default(w, &job->row);
         shash_add(&w->jobs, name, job);
     }
     return job;
@@ -272,7 +270,7 @@ wanted_get(const struct wanted *w, const char *name, struct shim_slot *row)
     if (job) {
         *row = job->row;
     } else {
-        wanted_get_default(w, name, row);
+        wanted_get_default(w, row);
     }
     return job && job->named;
 }

@@ -87,8 +87,7 @@ bool wanted_run(struct wanted *, const struct ovsdb_idl *, struct lease *,
                 long long now);
 bool wanted_get(const struct wanted *, const char *job, struct shim_slot *);
 
-void wanted_get_default(const struct wanted *, const char *job,
-                        struct shim_slot *);
+void wanted_get_default(const struct wanted *, struct shim_slot *);
 
 /* Stores the owner of the job's cojob. */
 void wanted_get_owner(const struct wanted *, const char *job,

@@ -95,8 +95,7 @@ int64_t json_rate_parse(const char *text);
 #define JSON_RATE_RULE "a rate from \"1kbit\" to \"10000Gbit\", such as " \
                        "\"50Mbit\""
 
-/* A name of 1 to 31 letters, digits, '.', '_' and '-' that begins with a
- * letter or digit: of a cojob, a job, a host. */
+/* A name of a cojob, a job or a host (base/name.h). */
 char *json_name(const struct json_at *, const char *member);
 
 /* Objects and arrays inside.  The "_or_null" functions return NULL if there is

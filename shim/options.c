@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/name.h"
 #include "base/options.h"
 #include "shim/ports/port-spec.h"
 #include "wire/shim-protocol.h"
@@ -44,12 +45,8 @@ parse_port(const char *text, void *port)
 static char *
 parse_name(const char *text, void *name)
 {
-    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789"
-                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-");
-
-    if (!n || text[n] || n > 31 || text[0] == '.') {
-        return message("\"%s\" is not 1 to 31 letters, digits, '.', '_' and "
-                       "'-'", text);
+    if (!name_is_valid(text)) {
+        return message("\"%s\" is not " NAME_RULE, text);
     }
     *(const char **) name = text;
     return NULL;

@@ -9,7 +9,7 @@
 
 #include "base/json-check.h"
 #include "base/memory.h"
-#include "wire/cgroup-path.h"
+#include "base/name.h"
 #include "wire/log-expression.h"
 
 #define MAX_RULES 256
@@ -127,8 +127,8 @@ check_regex(const char *text)
 static char *
 check_name(const char *name)
 {
-    return cgroup_name_is_valid(name) ? NULL
-           : message("\"%.40s\" is not a name, "CGROUP_NAME_RULE, name);
+    return name_is_valid(name) ? NULL
+                               : message("\"%.40s\" is not " NAME_RULE, name);
 }
 
 /* Returns the first part of 'text', at most 31 bytes, that is a valid name. */
@@ -149,7 +149,7 @@ derive_name(const char *text)
         }
         name[n++] = good ? *text : '_';
     }
-    if (!cgroup_name_is_valid(name)) {
+    if (!name_is_valid(name)) {
         strcpy(name, "metric");
     }
     return name;

@@ -11,8 +11,8 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/name.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 
 /* Returns true if the object is flat.  Deeper objects are never valid and are
  * not parsed. */
@@ -45,8 +45,8 @@ read_name(const cJSON *top, const char *member, const char **namep)
 {
     const cJSON *at = cJSON_GetObjectItemCaseSensitive(top, member);
 
-    if (!cJSON_IsString(at) || !cgroup_name_is_valid(at->valuestring)) {
-        return xasprintf("/%s: not a name, "CGROUP_NAME_RULE, member);
+    if (!cJSON_IsString(at) || !name_is_valid(at->valuestring)) {
+        return xasprintf("/%s: not " NAME_RULE, member);
     }
     *namep = at->valuestring;
     return NULL;

@@ -19,8 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/name.h"
+
 #define PROGRESS_MAX_BYTES 4096
-#define PROGRESS_NAME_SIZE 64   /* "COJOB/JOB" and a null byte. */
+#define PROGRESS_NAME_SIZE NAME_PAIR_SIZE /* "COJOB/JOB". */
 #define PROGRESS_MAX_INTEGER                       \
     (INT64_C(1) << 53) /* A double holds all up to \
                         * it exactly. */

@@ -10,7 +10,7 @@
  * agent sets what it wants; an actuator compares that with what it has, and
  * changes what differs when it runs.
  *
- *    actuator_set_job(a, &row, true);
+ *    actuator_set_job(a, "asha/t0", &row, true);
  *    actuator_set(a, &wanted);
  *    for (;;) {
  *        actuator_run(a);                // Calls events.
@@ -147,12 +147,13 @@ actuator_set(struct actuator *a, const struct actuator_wanted *wanted)
     a->class->set(a, wanted);
 }
 
-/* Sets the row of the job that 'row' names; its member 'slot' is ignored.  If
+/* Sets the row of 'job'; its members 'slot' and 'name' are ignored.  If
  * 'decided' is false, a row from before the agent's restart may stay. */
 static inline void
-actuator_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
+actuator_set_job(struct actuator *a, const char *job,
+                 const struct shim_slot *row, bool decided)
 {
-    slot_table_want(&a->slots, row, decided);
+    slot_table_want(&a->slots, job, row, decided);
     a->changed = true;
 }
 

@@ -8,10 +8,13 @@
 #include <string.h>
 
 #include "agent/identify/registry.h"
+#include "base/name.h"
 #include "util.h"
 
 struct slot_job {
-    struct shim_slot want;      /* 'slot' is its number, 0 if none is free. */
+    const char *name;           /* Whole. */
+    struct shim_slot want;      /* 'slot' is its number, 0 if none is free;
+                                 * 'name' is shortened to what fits. */
     uint64_t next_bin;          /* First bin that has not been received. */
     bool decided;               /* False: a row that the shim already has for
                                  * this name is as good as 'want'. */
@@ -70,23 +73,25 @@ take_row(struct slot_table *st, struct slot_job *job)
     return false;
 }
 
-/* Wants 'row' for the job that it names; its 'slot' is ignored.  If not
- * 'decided', the order has no row for the job yet: a row of that name that the
- * shim has may stay. */
+/* Wants 'row' for the job called 'name'; the row's 'slot' and 'name' are
+ * ignored.  If not 'decided', the order has no row for the job yet: a row of
+ * that name that the shim has may stay. */
 void
-slot_table_want(struct slot_table *st, const struct shim_slot *row,
-                bool decided)
+slot_table_want(struct slot_table *st, const char *name,
+                const struct shim_slot *row, bool decided)
 {
-    struct slot_job *job = shash_find_data(&st->jobs, row->name);
+    struct slot_job *job = shash_find_data(&st->jobs, name);
     uint16_t number = job ? job->want.slot : 0;
     bool is_new = !job;
 
     if (is_new) {
         job = xzalloc(sizeof *job);
-        shash_add(&st->jobs, row->name, job);
+        job->name = shash_add(&st->jobs, name, job)->name;
     }
     job->want = *row;
     job->want.slot = number;
+    memset(job->want.name, 0, sizeof job->want.name);
+    name_shorten(name, job->want.name, sizeof job->want.name);
     job->decided = decided;
     if (is_new && !take_row(st, job)) {
         find_number(st, job);
@@ -201,7 +206,7 @@ slot_table_name(const struct slot_table *st, uint16_t slot)
     const struct slot_job *job
         = slot < SHIM_MAX_SLOTS ? st->owners[slot] : NULL;
 
-    return job ? job->want.name : NULL;
+    return job ? job->name : NULL;
 }
 
 /* Returns the number of the next bin of the job that has 'slot', which the

@@ -10,7 +10,7 @@
  * never assumes what the shim has: after each connect it adopts the shim's
  * list, numbers of slots included, and from then on sends only differences.
  *
- *    slot_table_want(st, &row, true);
+ *    slot_table_want(st, "asha/t0", &row, true);
  *    slot_table_adopt(st, rows, n);              // From SHIM_SLOT_LIST.
  *    slot_table_changes(st, &slot_changes);      // To SLOT_SET, SLOT_CLEAR.
  *
@@ -46,8 +46,8 @@ struct slot_changes {
 void slot_table_init(struct slot_table *);
 void slot_table_uninit(struct slot_table *);
 
-void slot_table_want(struct slot_table *, const struct shim_slot *,
-                     bool decided);
+void slot_table_want(struct slot_table *, const char *job,
+                     const struct shim_slot *, bool decided);
 void slot_table_unwant(struct slot_table *, const char *name);
 
 void slot_table_adopt(struct slot_table *, const struct shim_slot *, size_t n);

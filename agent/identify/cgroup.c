@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/identify/process.h"
+#include "base/name.h"
 #include "openvswitch/util.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
@@ -54,7 +55,7 @@ scan_cojob(int root, const char *cojob, cgroup_see_func *see, void *aux)
     while (dir && left > 0 && (entry = readdir(dir))) {
         struct stat s;
 
-        if (is_dir(entry) && cgroup_name_is_valid(entry->d_name)
+        if (is_dir(entry) && name_is_valid(entry->d_name)
             && !fstatat(dirfd(dir), entry->d_name, &s, AT_SYMLINK_NOFOLLOW)) {
             char *job = xasprintf("%s/%s", cojob, entry->d_name);
 
@@ -81,7 +82,7 @@ cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
         return errno == ENOENT ? 0 : errno;
     }
     while (left > 0 && (entry = readdir(dir))) {
-        if (is_dir(entry) && cgroup_name_is_valid(entry->d_name)) {
+        if (is_dir(entry) && name_is_valid(entry->d_name)) {
             scan_cojob(dirfd(dir), entry->d_name, see, aux);
             left--;
         }

@@ -121,8 +121,8 @@ port_rule_parse(const char *text, struct port_rule *rule)
                          "is allowed", text);
     }
     if (!cgroup_job_is_valid(text + n)) {
-        return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each of "
-                         CGROUP_NAME_RULE, text + n);
+        return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each " NAME_RULE,
+                         text + n);
     }
     rule->first = first;
     rule->last = last;

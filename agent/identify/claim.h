@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/name.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
 
@@ -97,7 +98,7 @@ char *claim_what_parse(const char *kind, const char *text,
  * precedence. */
 struct port_rule {
     uint16_t first, last;
-    char job[64];               /* "COJOB/JOB". */
+    char job[NAME_PAIR_SIZE]; /* "COJOB/JOB". */
 };
 
 char *port_rule_parse(const char *text, struct port_rule *);

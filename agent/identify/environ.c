@@ -9,8 +9,8 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/name.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 
 struct block {
     const char *text;           /* Strings that each end in a null byte. */
@@ -165,11 +165,11 @@ environ_job(const char *environ, size_t size, uid_t uid)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char *job = job_of_row(&rows[i], &b);
         char *cojob = job ? cojob_of_row(&rows[i], &b, uid) : NULL;
-        char job_name[32] = "", cojob_name[32] = "";
+        char job_name[NAME_SIZE] = "", cojob_name[NAME_SIZE] = "";
 
         if (cojob) {
-            cgroup_name_fit(job, job_name);
-            cgroup_name_fit(cojob, cojob_name);
+            name_fit(job, job_name);
+            name_fit(cojob, cojob_name);
         }
         free(cojob);
         free(job);

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "agent/identify/claim.h"
+#include "base/name.h"
 
 struct identity;
 struct job;
@@ -69,7 +70,7 @@ struct job *tracker_register(struct tracker *, const char *name);
 /* What somebody claims for a job, or gives up. */
 struct claim_request {
     enum claim_source source;
-    char job[64]; /* "COJOB/JOB". */
+    char job[NAME_PAIR_SIZE]; /* "COJOB/JOB". */
     struct claim_what what;
     char *path;   /* As in struct claim, which takes it over. */
     int64_t rung; /* -1 if unknown. */

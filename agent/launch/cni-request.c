@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/name.h"
 #include "wire/agent-call.h"
-#include "wire/cgroup-path.h"
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 
@@ -115,8 +115,8 @@ identify(struct cni_request *r, const char *args, bool all)
         json_object_get(r->config, "runtimeConfig"), ANNOTATIONS);
     r->warning = make_printable(pod_identity_read(&pod, &r->identity));
     if (all && !r->identity.job[0] && space[0] && r->name[0]) {
-        cgroup_name_fit(r->name, r->identity.job);
-        cgroup_name_fit(space, r->identity.cojob);
+        name_fit(r->name, r->identity.job);
+        name_fit(space, r->identity.cojob);
     }
 }
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "wire/cgroup-path.h"
+#include "base/name.h"
 
 #define TRIES 5                 /* The agent may remove an empty cgroup
                                  * between its creation and the first
@@ -98,14 +98,17 @@ stage_name_parse(const char *place, const char *text, char separator,
     if (n < sizeof parsed.cojob) {
         memcpy(parsed.cojob, text, n);
     }
-    if (cgroup_name_is_valid(parsed.cojob)
+    if (name_is_valid(parsed.cojob)
         && (!end || parse_rung(end + 1, &parsed.rung))) {
         *stage = parsed;
         return NULL;
     }
-    if (asprintf(&error, "%s: \"%.60s\" is not a stage, COJOB or COJOB%cRUNG "
-                 "is allowed: a name of "CGROUP_NAME_RULE", and a number from "
-                 "0 to %d", place, text, separator, STAGE_NAME_MAX_RUNG) < 0) {
+    if (asprintf(&error,
+                 "%s: \"%.60s\" is not a stage, COJOB or COJOB%cRUNG "
+                 "is allowed: " NAME_RULE ", and a number from "
+                 "0 to %d",
+                 place, text, separator, STAGE_NAME_MAX_RUNG)
+        < 0) {
         abort();
     }
     return error;

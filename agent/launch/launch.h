@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/name.h"
+
 /* Creates 'dir' and moves process 'pid', 0 for the caller's, into it.  Returns
  * 0 or a positive errno value. */
 int job_cgroup_enter(char *dir, pid_t pid);
@@ -32,7 +34,7 @@ int job_cgroup_enter(char *dir, pid_t pid);
 #define STAGE_NAME_MAX_RUNG 1000
 
 struct stage_name {
-    char cojob[32];
+    char cojob[NAME_SIZE];
     int rung;                   /* -1 without a rung: "asha7". */
 };
 

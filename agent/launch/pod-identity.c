@@ -8,7 +8,7 @@
 
 #include "agent/launch/launch.h"
 #include "base/memory.h"
-#include "wire/cgroup-path.h"
+#include "base/name.h"
 
 #define STAGE "stagecoach.dev/stage"
 #define JOB "stagecoach.dev/job"
@@ -70,9 +70,11 @@ pod_identity_read(const struct pod *pod, struct pod_identity *identity)
     identity->rung = stage.rung;
     identity->gpus = 0;
     snprintf(identity->space, sizeof identity->space, "%s", pod->space);
-    cgroup_name_fit(job ? job : "", identity->job);
-    cgroup_name_fit(stage.cojob[0] ? stage.cojob : cojob ? cojob : pod->space,
-                 identity->cojob);
+    name_fit(job ? job : "", identity->job);
+    name_fit(stage.cojob[0] ? stage.cojob
+             : cojob        ? cojob
+                            : pod->space,
+             identity->cojob);
     if (!identity->cojob[0]) {
         identity->job[0] = '\0';
     }

@@ -23,7 +23,7 @@
  * with
  * "/gpu", such as nvidia.com/gpu.
  *
- * Names of Kubernetes can be longer than those of jobs: see cgroup_name_fit().
+ * Names of Kubernetes can be longer than those of jobs: see name_fit().
  *
  *    error = pod_identity_read(&pod, &identity);
  *    if (identity.job[0]) {
@@ -38,6 +38,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "base/name.h"
+
 struct pod {
     const char *name;
     const char *space;          /* Namespace of the pod. */
@@ -48,8 +50,8 @@ struct pod {
 
 struct pod_identity {
     char space[64]; /* Namespace of the pod, which is its user. */
-    char cojob[32];
-    char job[32];               /* Empty if the pod belongs to no job. */
+    char cojob[NAME_SIZE];
+    char job[NAME_SIZE];        /* Empty if the pod belongs to no job. */
     int rung;                   /* -1 if unknown. */
     unsigned int gpus; /* Of its containers, by pod_identity_find(); 0 if
                         * it has none. */

@@ -22,6 +22,7 @@
 #include <slurm/spank.h>
 
 #include "agent/launch/launch.h"
+#include "base/name.h"
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
 
@@ -89,7 +90,7 @@ slurm_spank_init(spank_t sp, int argc, char *argv[])
 static void
 take_variable(spank_t sp)
 {
-    char text[64], *error;
+    char text[NAME_SIZE + 16], *error;
 
     if (!stage.cojob[0] && spank_getenv(sp, STAGE_VARIABLE, text, sizeof text)
                            == ESPANK_SUCCESS) {
@@ -118,7 +119,7 @@ get_job(spank_t sp, char job[32], uint32_t *id)
 int
 slurm_spank_task_init(spank_t sp, int argc, char *argv[])
 {
-    char job[32], text[64];
+    char job[32], text[NAME_SIZE + 16];
     uint32_t id;
 
     if (get_job(sp, job, &id)) {

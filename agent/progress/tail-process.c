@@ -19,9 +19,9 @@
 
 #include "base/directory.h"
 #include "base/memory.h"
+#include "base/name.h"
 #include "openvswitch/poll-loop.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 
 /* Descriptors of a tail are first moved above those that it gets. */
 #define FIRST_FD 16
@@ -197,7 +197,7 @@ tail_process_progress(const struct tail_process *t, struct progress *p)
     ovs_strlcpy(p->metric, r->metric, sizeof p->metric);
     return r->iteration >= 0 && r->iteration <= PROGRESS_MAX_INTEGER
            && r->stage >= -1 && r->stage <= PROGRESS_MAX_INTEGER
-           && (!p->metric[0] || cgroup_name_is_valid(p->metric));
+           && (!p->metric[0] || name_is_valid(p->metric));
 }
 
 static bool

@@ -19,6 +19,7 @@
 
 #include "agent/launch/launch.h"
 #include "base/memory.h"
+#include "base/name.h"
 #include "cli/command.h"
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
@@ -86,7 +87,7 @@ static bool
 ask_agent(const struct print_env *e, struct job_class *class)
 {
     const char *words[] = { "agent/jobs" };
-    char name[2 * 32];
+    char name[NAME_PAIR_SIZE];
     cJSON *reply, *result;
     char *text = NULL;
     bool found;
@@ -186,9 +187,9 @@ check(const struct print_env *e)
     const char *const names[] = { e->cojob, e->job };
 
     for (int i = 0; i < 2; i++) {
-        if (!cgroup_name_is_valid(names[i])) {
-            fprintf(stderr, "stagecoach run: \"%s\" is not a name, "
-                    CGROUP_NAME_RULE"\n", names[i]);
+        if (!name_is_valid(names[i])) {
+            fprintf(stderr, "stagecoach run: \"%s\" is not " NAME_RULE "\n",
+                    names[i]);
             return false;
         }
     }
@@ -314,8 +315,8 @@ tell_agent(const char *rundir, const char *cojob, const char *job)
 static bool
 check_name(const char *option, const char *name)
 {
-    if (!cgroup_name_is_valid(name)) {
-        warn("%s: \"%s\" is not a name, "CGROUP_NAME_RULE, option, name);
+    if (!name_is_valid(name)) {
+        warn("%s: \"%s\" is not " NAME_RULE, option, name);
         return false;
     }
     return true;

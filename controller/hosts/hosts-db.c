@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "controller/model/cluster.h"
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/leader-search.h"
@@ -18,6 +19,7 @@
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/certificate.h"
 #include "wire/host-row.h"
 #include "wire/hosts-idl.h"
 #include "wire/shim-protocol.h"
@@ -488,7 +490,7 @@ write_role(struct ovsdb_idl_txn *txn)
 {
     static const char *columns[] = { "agent", "applied", "applied_at",
                                      "health", "ports", "state" };
-    static const char *authorization[] = { "host" };
+    static const char *authorization[] = { "identity" };
     static const char *tables[] = { "Host_Reported" };
     struct hostsrec_rbac_permission *permission;
     struct hostsrec_rbac_role *role;
@@ -561,6 +563,7 @@ static void
 write_reported(struct hosts_db *hdb, const char *host)
 {
     const struct hostsrec_host_reported *row;
+    char identity[CERTIFICATE_NAME_SIZE];
 
     HOSTSREC_HOST_REPORTED_FOR_EACH (row, hdb->loop.idl) {
         if (!strcmp(row->host, host)) {
@@ -569,6 +572,8 @@ write_reported(struct hosts_db *hdb, const char *host)
     }
     row = hostsrec_host_reported_insert(hdb->txn);
     hostsrec_host_reported_set_host(row, host);
+    name_shorten(host, identity, sizeof identity);
+    hostsrec_host_reported_set_identity(row, identity);
     hostsrec_host_reported_set_state(row, "fair");
 }
 

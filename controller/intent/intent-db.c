@@ -59,6 +59,7 @@ struct intent_db {
     char *remote;
     char *address;              /* Where agents reach this controller. */
     unsigned int seqno;         /* Of the database, last loaded. */
+    int n_renamed;              /* The cluster's, at that time. */
     struct cooldown cooldown;   /* After that. */
     struct leadership leadership;
 
@@ -424,11 +425,13 @@ update_leadership(struct intent_db *idb, int64_t lease_ms)
     }
 }
 
-/* Returns true if the database has changed since it was loaded. */
+/* Returns true if the database has changed since it was loaded, or a new host
+ * can be the one that a worker's row means. */
 static bool
 is_stale(const struct intent_db *idb)
 {
-    return idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl);
+    return (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)
+            || idb->n_renamed != idb->cluster->n_renamed);
 }
 
 void
@@ -440,6 +443,7 @@ intent_db_run(struct intent_db *idb, int64_t lease_ms, int64_t generation)
     leader_search_run(&idb->search);
     if (is_stale(idb) && time_msec() >= idb->cooldown.until) {
         idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
+        idb->n_renamed = idb->cluster->n_renamed;
         if (ovsdb_idl_has_ever_connected(idb->loop.idl)) {
             long long now = time_msec(), began = time_usec();
 

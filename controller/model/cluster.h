@@ -71,6 +71,8 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 
 struct host {
     char *name;
+    struct host *alike;         /* Next one with the same first label, if the
+                                 * name has a dot. */
     int index;                  /* Number of the host, for demand_port(). */
     int leaf;                   /* In the cluster's fabric, -1 if unknown. */
 
@@ -383,6 +385,8 @@ struct cluster {
     int64_t generation;         /* Of this controller, 0 unless it leads. */
     bool trusts_environment;    /* The policy's trust is "environment". */
     struct shash hosts;         /* Name -> struct host. */
+    struct shash labels;        /* First label of a name with a dot -> the
+                                 * struct host, others by 'alike'. */
     struct shash cojobs;        /* Name -> struct cojob. */
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
     struct unannounced *unannounced;
@@ -391,6 +395,8 @@ struct cluster {
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
+    int n_renamed;              /* Hosts that came after a job had named them
+                                 * by their first label. */
     struct fabric *fabric;      /* Links between switches; NULL without a
                                  * topology. */
     unsigned int changes;       /* Incremented for changes that may need
@@ -429,6 +435,9 @@ void cluster_intent_end(struct cluster *);
 
 /* Hosts and traffic. */
 struct host *cluster_get_host(struct cluster *, const char *name);
+const char *cluster_host_named(const struct cluster *, const char *name);
+const char *host_short_name(const struct cluster *, const struct host *);
+bool cluster_is_ambiguous(const struct cluster *, const char *label);
 const char *cluster_find_address(const struct cluster *, uint32_t ip);
 bool cluster_wants_pairs(const struct cluster *);
 const struct host **cluster_known_hosts(const struct cluster *, size_t *np);

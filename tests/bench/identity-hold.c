@@ -175,8 +175,10 @@ update(struct identity *id, int n)
     for (int i = 0; i < n; i++) {
         struct shim_slot row = { .level = i % 8, .dscp = 35 };
 
-        snprintf(row.name, sizeof row.name, "bench/j%d", i);
-        actuator_set_job(actuator, &row, true);
+        char *name = xasprintf("bench/j%d", i);
+
+        actuator_set_job(actuator, name, &row, true);
+        free(name);
     }
     actuator_run(actuator);
     kernel_claims_run(claims, time_msec());

@@ -210,7 +210,7 @@ def writes(actor, name):
             ("/jobs/t0", {"workers": [{"host": "h0", "role": "boss"}]},
              "/workers/0/role: "),
             ("/jobs/t0", {"workers": [{}]}, "/workers/0"),
-            ("/jobs/.t0", {}, 'job ".t0": not a name'),
+            ("/jobs/.t0", {}, 'job: ".t0" is not a name'),
             ("", {"weight": 0}, "/weight: "), ("", {"wieght": 1}, "/wieght")):
         answers(400, "PUT", cojob + path, body, error)
     answers(400, "DELETE", cojob + "/jobs/t0?outcome=x", error="/outcome: ")

@@ -41,7 +41,7 @@ struct hosts_summary {
     double ip_bytes;            /* IP bytes sent by all hosts. */
     double tagged_bytes;        /* Part of 'ip_bytes' of known jobs. */
     struct alarm_names disconnected, bypass, lagging, refusing, oversized,
-        twins, later, silent, hogs;
+        twins, ambiguous, later, silent, hogs;
 };
 
 static bool
@@ -98,12 +98,21 @@ summary_init(struct hosts_summary *s, const struct cluster *c)
 {
     size_t n;
     const struct host **hosts = cluster_known_hosts(c, &n);
+    const struct shash_node *node;
 
     *s = (struct hosts_summary){ .lag_ms = 0 };
     for (size_t i = 0; i < n; i++) {
         add_host(s, hosts[i]);
     }
     free(hosts);
+    SHASH_FOR_EACH (node, &c->labels) {
+        const struct host *host = node->data;
+
+        if (cluster_is_ambiguous(c, node->name)) {
+            alarm_name(&s->ambiguous, "%s (%s, %s)", node->name, host->name,
+                       host->alike->name);
+        }
+    }
 }
 
 /* Returns the share of the sent bytes that belong to known jobs, 0 to 1. */
@@ -287,6 +296,10 @@ add_faulty_hosts(struct json *alarms, struct hosts_summary *s)
     alarm_about(alarms, ALARM_TWIN_HOSTS, &s->twins,
                 "two machines report in turns as ",
                 ": give one of them another name and certificate");
+    alarm_about(alarms, ALARM_HOST_NAME, &s->ambiguous,
+                "jobs or the topology name a host by a first label that two "
+                "hosts have: ",
+                ": give the whole name");
     alarm_about(alarms, ALARM_AGENT_VERSION, &s->later,
                 "an agent of a later version than this controller runs on ",
                 ": update the controllers first");

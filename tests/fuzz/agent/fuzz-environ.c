@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "agent/identify/environ.h"
+#include "base/name.h"
 #include "tests/fuzz/must.h"
-#include "wire/cgroup-path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,7 +27,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         must(slash);
         *slash = '\0';
-        must(cgroup_name_is_valid(name) && cgroup_name_is_valid(slash + 1));
+        must(name_is_valid(name) && name_is_valid(slash + 1));
     }
     free(name);
     free(copy);

@@ -12,9 +12,9 @@
 #include "agent/actuate/traffic.h"
 #include "agent/identify/registry.h"
 #include "agent/wanted.h"
+#include "base/name.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 #include "wire/progress-datagram.h"
 
 static struct slot_table slots;
@@ -39,7 +39,7 @@ want(const char *name, uint8_t level, bool decided)
 {
     struct shim_slot row = make_row(name, 0, level);
 
-    slot_table_want(&slots, &row, decided);
+    slot_table_want(&slots, name, &row, decided);
 }
 
 static void
@@ -332,6 +332,9 @@ only_three_members_are_required(void **state OVS_UNUSED)
 
 /* What anybody on the host can send, and what is said about it. */
 #define AB "\"cojob\":\"a\",\"job\":\"b\","
+#define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define TOO_LONG X50 X50 X50 X50 X50 "xxxx"
+
 static const struct {
     const char *text;
     const char *error;
@@ -342,16 +345,14 @@ static const struct {
     { "12", "/: not an object" },
     { "{", "/: not valid JSON" },
     { "[[[[[[[[[[[[", "/: an object in an object, only plain members are "
-      "allowed" },
+                      "allowed" },
     { "{" AB "\"iteration\":{}}", "/: an object in an object, only plain "
-      "members are allowed" },
-    { "{}", "/cojob: not a name, " CGROUP_NAME_RULE },
-    { "{\"cojob\":\"a/b\"}", "/cojob: not a name, " CGROUP_NAME_RULE },
-    { "{\"cojob\":7}", "/cojob: not a name, " CGROUP_NAME_RULE },
-    { "{\"cojob\":\"a\",\"job\":\"..\"}",
-      "/job: not a name, " CGROUP_NAME_RULE },
-    { "{\"cojob\":\"a\",\"job\":\"x123456789012345678901234567890123\"}",
-      "/job: not a name, " CGROUP_NAME_RULE },
+                                  "members are allowed" },
+    { "{}", "/cojob: not " NAME_RULE },
+    { "{\"cojob\":\"a/b\"}", "/cojob: not " NAME_RULE },
+    { "{\"cojob\":7}", "/cojob: not " NAME_RULE },
+    { "{\"cojob\":\"a\",\"job\":\"..\"}", "/job: not " NAME_RULE },
+    { "{\"cojob\":\"a\",\"job\":\"" TOO_LONG "\"}", "/job: not " NAME_RULE },
     { "{" AB "\"stage\":1}",
       "/iteration: not an integer, 0 to 2^53 is allowed" },
     { "{" AB "\"iteration\":-1}",
@@ -364,8 +365,7 @@ static const struct {
       "/iteration: not an integer, 0 to 2^53 is allowed" },
     { "{" AB "\"iteration\":1,\"stage\":null}",
       "/stage: not an integer, 0 to 2^53 is allowed" },
-    { "{" AB "\"iteration\":1,\"metric\":7}",
-      "/metric: not a name, " CGROUP_NAME_RULE },
+    { "{" AB "\"iteration\":1,\"metric\":7}", "/metric: not " NAME_RULE },
     { "{" AB "\"iteration\":1,\"value\":\"x\"}",
       "/value: neither number nor null" },
 };

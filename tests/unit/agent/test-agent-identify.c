@@ -17,27 +17,6 @@
 #include "util.h"
 #include "wire/cgroup-path.h"
 
-/* Names. */
-
-static void
-names_are_checked(void **state OVS_UNUSED)
-{
-    static const char *const good[] = {
-        "a", "asha-7", "A.b_c-9", "0", "abcdefghijklmnopqrstuvwxyz01234",
-    };
-    static const char *const bad[] = {
-        "", ".", "..", "-a", "_a", "a/b", "a b", "a\n", "\xc3\xa4", "a\"",
-        "abcdefghijklmnopqrstuvwxyz012345",
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_true(cgroup_name_is_valid(good[i]));
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_false(cgroup_name_is_valid(bad[i]));
-    }
-}
-
 static void
 roots_stay_below_the_mount(void **state OVS_UNUSED)
 {
@@ -303,7 +282,6 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_checked),
         cmocka_unit_test(roots_stay_below_the_mount),
         cmocka_unit_test(finds_the_mount_of_a_hybrid_host),
         cmocka_unit_test(scan_finds_jobs),

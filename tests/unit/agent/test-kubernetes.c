@@ -11,7 +11,6 @@
 #include "agent/launch/pod-identity.h"
 #include "agent/launch/pod-path.h"
 #include "tests/unit/unit-test.h"
-#include "wire/cgroup-path.h"
 
 #define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"
 #define UID_ "c3a1f0d2_0f1e_4b7c_9d58_1234567890ab"
@@ -163,28 +162,6 @@ passes_over_a_bad_annotation(void **state)
 }
 
 static void
-fits_long_names(void **state)
-{
-    const char *long_name = "resnet-on-imagenet-with-momentum-worker-17";
-    const char *other = "resnet-on-imagenet-with-momentum-worker-18";
-    char a[32], b[32];
-
-    cgroup_name_fit("bert.v2_x-1", a);
-    assert_string_equal(a, "bert.v2_x-1");
-    cgroup_name_fit(long_name, a);
-    cgroup_name_fit(other, b);
-    assert_int_equal(strlen(a), 31);
-    assert_memory_equal(a, "resnet-on-imagenet-wit-", 23);
-    assert_string_not_equal(a, b);
-    assert_true(cgroup_name_is_valid(a));
-    cgroup_name_fit("-a/b\xc3\xa4", a);
-    assert_string_equal(a, "xa-b--");
-    assert_true(cgroup_name_is_valid(a));
-    cgroup_name_fit("", a);
-    assert_string_equal(a, "");
-}
-
-static void
 reads_a_list_of_pods(void **state)
 {
     static const char text[] =
@@ -269,7 +246,6 @@ main(void)
         cmocka_unit_test(knows_the_cgroups_of_pods),
         cmocka_unit_test(knows_the_labels_of_others),
         cmocka_unit_test(passes_over_a_bad_annotation),
-        cmocka_unit_test(fits_long_names),
         cmocka_unit_test(reads_a_list_of_pods),
         cmocka_unit_test(reads_a_request),
     };

@@ -50,8 +50,8 @@ static const struct {
     { "{\"n\": 1}", "f.json: /name: required member is missing" },
     { "{\"name\": 3, \"n\": 1}", "f.json: /name: 3 is not a string" },
     { "{\"name\": \"a b\", \"n\": 1}",
-      "f.json: /name: \"a b\" is not a name of 1 to 31 letters, digits, '.', "
-      "'_' and '-' that begins with a letter or digit" },
+      "f.json: /name: \"a b\" is not a name of 1 to 253 letters, digits, '.', "
+      "'_' and '-' that begins with a letter, a digit or '_'" },
     { "{\"name\": \"a\", \"n\": 9}",
       "f.json: /n: 9 is not an integer from 1 to 8" },
     { "{\"name\": \"a\", \"n\": 1e400}",
@@ -187,8 +187,8 @@ reads_members_whose_names_are_the_writers(void **state)
     jc = read_map("{\"map\": {\"a b\": 3}}", &sum);
     error = json_check_close(jc);
     assert_is(error, "f.json: /map/a b: its name is not "
-                     "a name of 1 to 31 letters, digits, '.', '_' and '-' "
-                     "that begins with a letter or digit");
+                     "a name of 1 to 253 letters, digits, '.', '_' and '-' "
+                     "that begins with a letter, a digit or '_'");
 }
 
 static void

@@ -29,8 +29,8 @@ static const struct {
     { "[]", "p.json: /: [] is not an object" },
     { "{\"order\": \"fair\"}", "p.json: /name: required member is missing" },
     { "{\"name\": \"two words\", \"order\": \"fair\"}",
-      "p.json: /name: \"two words\" is not a name of 1 to 31 letters, digits, "
-      "'.', '_' and '-' that begins with a letter or digit" },
+      "p.json: /name: \"two words\" is not a name of 1 to 253 letters, digits, "
+      "'.', '_' and '-' that begins with a letter, a digit or '_'" },
     { "{\"name\": \"p\"}", "p.json: /order: required member is missing" },
     { "{\"name\": \"p\", \"order\": \"sjf\"}",
       "p.json: /order: \"sjf\" is not one of " ORDERS },
@@ -85,8 +85,8 @@ static const struct {
     { WITH("\"weights\": {\"limit\": 0.5, \"total\": 10}"),
       "p.json: /weights/limit: 0.5 is not a number from 1 to 1000" },
     { WITH("\"weights\": {\"cojobs\": {\"-\": 1}}"),
-      "p.json: /weights/cojobs/-: its name is not a name of 1 to 31 letters, "
-      "digits, '.', '_' and '-' that begins with a letter or digit" },
+      "p.json: /weights/cojobs/-: its name is not a name of 1 to 253 letters, "
+      "digits, '.', '_' and '-' that begins with a letter, a digit or '_'" },
     { WITH("\"min_shares\": 0.02"),
       "p.json: /min_shares: unknown member, did you mean \"min_share\"" },
     { WITH("\"refresh_ms\": 20, \"coalesce_ms\": 21"),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "shim/options.h"
 #include "tests/unit/unit-test.h"
 
@@ -183,8 +184,7 @@ names_the_option_at_fault(void **state)
         { "--lanes 17", "--lanes: \"17\" is not an integer from 1 to 16" },
         { "--mtu 1500x",
           "--mtu: \"1500x\" is not an integer from 576 to 9000" },
-        { "--name a/b", "--name: \"a/b\" is not 1 to 31 letters, digits, "
-                        "'.', '_' and '-'" },
+        { "--name a/b", "--name: \"a/b\" is not " NAME_RULE },
         { "--uplink eth0",
           "--uplink: \"eth0\" is not a port, the kinds are af_packet, "
           "af_xdp, tap, virtio_user, memif, memif_client, pcap, pcap_file, "
