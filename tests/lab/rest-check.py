@@ -215,8 +215,8 @@ def writes(actor, name):
         answers(400, "PUT", cojob + path, body, error)
     answers(400, "DELETE", cojob + "/jobs/t0?outcome=x", error="/outcome: ")
     answers(400, "DELETE", cojob + "/jobs/t0?state=done", error="query")
-    answers(404, "PUT", "/v1/cojobs/" + "x" * 64, {})
-    answers(400, "PUT", "/v1/cojobs/" + "x" * 32, {})
+    answers(404, "PUT", "/v1/cojobs/" + "x" * 256, {})
+    answers(400, "PUT", "/v1/cojobs/" + "x" * 254, {})
     answers(405, "PATCH", cojob, {}, "GET, HEAD, PUT, DELETE is allowed")
     with contextlib.closing(Client()) as client:
         client.request("PUT", cojob, headers={"Content-Length": "65537"})

@@ -43,7 +43,7 @@ struct policy;
 struct rest_counts;
 
 #define REST_MAX_ARGS 3         /* "{name}"s of a pattern. */
-#define REST_MAX_ARG 64         /* Bytes of a segment, with its null byte. */
+#define REST_MAX_ARG 256        /* Bytes of a segment, with its null byte. */
 #define REST_MAX_BODY (64 * 1024)       /* Bytes. */
 #define REST_MAX_QUOTE 64       /* Characters of a path that errors show. */
 

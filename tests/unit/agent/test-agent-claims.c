@@ -620,20 +620,13 @@ environment_names_the_job(void **state OVS_UNUSED)
 }
 
 static void
-long_names_stay_different(void **state OVS_UNUSED)
+long_names_stay_whole(void **state OVS_UNUSED)
 {
     static const char a[] =
         "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-1";
-    static const char b[] =
-        "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-2";
-    char *job_a = environ_job(a, sizeof a, 7);
-    char *job_b = environ_job(b, sizeof b, 7);
 
-    assert_string_equal(job_a, "katib-u7/a-long-name-of-a-certa-a952b26d");
-    assert_int_equal(strlen(strchr(job_a, '/') + 1), 31);
-    assert_string_not_equal(job_a, job_b);
-    free(job_a);
-    free(job_b);
+    assert_is(environ_job(a, sizeof a, 7),
+              "katib-u7/a-long-name-of-a-certain-trial-1");
 }
 
 static void
@@ -648,11 +641,10 @@ ports_are_read(void **state OVS_UNUSED)
         { "1-65535=a/b.c", 1, 65535, "a/b.c" },
     };
     static const char *const bad[] = {
-        "", "29500", "29500=", "29500=asha", "29500=asha/", "29500=/t0",
-        "0=a/b", "65536=a/b", "5-4=a/b", "5-=a/b", "x=a/b", "5=a/b/c",
-        "5=-a/b", "-5=a/b", "asha/t0=29500",
-        "5=abcdefghijklmnopqrstuvwxyz012345/b",
-        "5=a/abcdefghijklmnopqrstuvwxyz012345",
+        "",          "29500",   "29500=",    "29500=asha", "29500=asha/",
+        "29500=/t0", "0=a/b",   "65536=a/b", "5-4=a/b",    "5-=a/b",
+        "x=a/b",     "5=a/b/c", "5=-a/b",    "-5=a/b",     "asha/t0=29500",
+        "5=/b",      "5=a/",
     };
     struct port_rule rule;
 
@@ -733,7 +725,7 @@ main(void)
         cmocka_unit_test(what_is_claimed_is_checked),
         cmocka_unit_test(what_is_claimed_is_found),
         cmocka_unit_test(environment_names_the_job),
-        cmocka_unit_test(long_names_stay_different),
+        cmocka_unit_test(long_names_stay_whole),
         cmocka_unit_test(ports_are_read),
         cmocka_unit_test(path_in_the_tree_names_the_job),
         cmocka_unit_test(environment_of_a_process_is_read),
