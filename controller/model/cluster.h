@@ -148,7 +148,9 @@ struct host {
 /* Last progress report from one source: the agent of a host, or clients of
  * the REST API. */
 struct progress_source {
-    int64_t iteration;          /* Last iteration reported, -1 if none. */
+    int64_t iteration;          /* Last iteration that counts, -1 if none. */
+    int64_t skipped;            /* Iterations by which its reports are ahead:
+                                 * jumps, which do not count. */
     int64_t sampled;            /* Iteration of the last metric, -1 if none. */
     double others;              /* Bytes that other hosts had moved at its last
                                  * report. */
@@ -156,7 +158,7 @@ struct progress_source {
     int64_t base_iteration;     /* ...this iteration. */
 };
 
-#define PROGRESS_SOURCE_NONE ((struct progress_source){ -1, -1, 0, 0, -1 })
+#define PROGRESS_SOURCE_NONE ((struct progress_source){ -1, 0, -1, 0, 0, -1 })
 
 /* Why what a host reports of a job counts, see host-word.h. */
 enum host_standing {

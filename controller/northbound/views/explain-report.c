@@ -265,12 +265,35 @@ explain_revocations(struct explanation *e)
     }
 }
 
+/* Says where the job is by its own reports, if jumps of them do not count. */
+static void
+explain_jumps(struct explanation *e)
+{
+    const struct progress_source *most = &e->job->rest;
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &e->job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->progress.skipped > most->skipped) {
+            most = &t->progress;
+        }
+    }
+    if (most->skipped) {
+        add_sentence(e,
+                     "it reports iteration %" PRId64 ": its jumps by %" PRId64
+                     " iterations do not count",
+                     most->iteration + most->skipped, most->skipped);
+    }
+}
+
 /* Names the numbers of progress reports that did not count. */
 static void
 explain_progress_refusals(struct explanation *e)
 {
     const struct progress_bound *b = &e->job->bound;
 
+    explain_jumps(e);
     if (e->job->reports_refused) {
         add_sentence(e, "hosts have refused %"PRIu64" progress reports of "
                      "processes that may not report for it",

@@ -875,6 +875,31 @@ iterations_that_no_traffic_carries_do_not_count(void **state)
     assert_int_equal(f->job->iteration, 21);
 }
 
+/* The job goes on from the checkpoint of another one, twice, and begins again
+ * in the end. */
+static void
+steps_after_a_jump_count(void **state)
+{
+    static const struct {
+        int64_t told, counts;
+    } rows[] = {
+        { 11, 11 },    { 5011, 11 },  { 5011, 11 },  { 5021, 21 },
+        { 95021, 21 }, { 95031, 31 }, { 95030, 30 }, { 95041, 41 },
+        { 7, 7 },      { 17, 17 },
+    };
+    struct fixture *f = *state;
+    uint64_t bytes = 0;
+
+    f->stage->iterations = 1000000;
+    learn(f, "h0", 0, 0, 1, true);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        bytes += 20000000;
+        learn(f, "h0", bytes, bytes, rows[i].told, false);
+        assert_int_equal(f->job->iteration, rows[i].counts);
+    }
+    assert_int_equal(f->job->bound.n_refused, 2);
+}
+
 int
 main(void)
 {
@@ -905,6 +930,7 @@ main(void)
         TEST(processes_that_are_not_registered_count_for_nothing),
         TEST(processes_of_another_user_count_for_nothing),
         TEST(iterations_that_no_traffic_carries_do_not_count),
+        TEST(steps_after_a_jump_count),
         TEST(hosts_are_not_believed_about_a_job_that_is_elsewhere),
         TEST(first_host_of_a_job_without_places_names_the_others),
         TEST(certified_host_counts_where_others_send_to_it),
