@@ -74,6 +74,84 @@ job_cgroup_enter(char *dir, pid_t pid)
     return error;
 }
 
+char *
+job_cgroup_path(pid_t pid)
+{
+    char file[64], line[4096];
+    char *path = NULL;
+    FILE *stream;
+
+    snprintf(file, sizeof file, "/proc/%ld/cgroup", (long) pid);
+    stream = fopen(file, "re");
+    while (stream && !path && fgets(line, sizeof line, stream)) {
+        line[strcspn(line, "\n")] = '\0';
+        path = strncmp(line, "0::/", 4) ? NULL : strdup(line + 3);
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    return path;
+}
+
+/* Returns true if the 'n' characters at 'part' begin and end with these. */
+static bool
+part_is(const char *part, size_t n, const char *begin, const char *end)
+{
+    size_t n_begin = strlen(begin), n_end = strlen(end);
+
+    return n >= n_begin + n_end && !memcmp(part, begin, n_begin)
+           && !memcmp(part + n - n_end, end, n_end);
+}
+
+/* "podUID", or "kubepods-burstable-podUID.slice". */
+static bool
+is_pod(const char *part, size_t n)
+{
+    for (size_t i = 0; i + 11 <= n; i++) {
+        if (!memcmp(part + i, "pod", 3)
+            && strspn(part + i + 3, "0123456789abcdef") >= 8) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char *
+job_cgroup_of_scheduler(const char *path)
+{
+    bool slurm = false, kubelet = false;
+
+    for (const char *part = path; *part;) {
+        size_t n = strcspn(++part, "/");
+
+        if (n && (slurm || (kubelet && is_pod(part, n)))) {
+            return strndup(path, part + n - path);
+        }
+        slurm = part_is(part, n, "", "slurmstepd.scope");
+        kubelet = kubelet || memmem(part, n, "kubepods", 8);
+        part += n;
+    }
+    return NULL;
+}
+
+bool
+job_cgroup_may_leave(const char *path)
+{
+    bool leave = !strcmp(path, "/");
+
+    for (const char *part = path; *part;) {
+        size_t n = strcspn(++part, "/");
+
+        leave = leave || part_is(part, n, "session-", ".scope")
+                || part_is(part, n, "user@", ".service")
+                || (!part[n]
+                    && (part_is(part, n, "", "slurmd.service")
+                        || part_is(part, n, "ssh", ".service")));
+        part += n;
+    }
+    return leave;
+}
+
 static bool
 parse_rung(const char *s, int *rung)
 {

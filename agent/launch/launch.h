@@ -11,9 +11,20 @@
  * of a cluster manager moves other processes before they execute their
  * program.
  *
+ * Where somebody else has put the process, it stays: a move would take it out
+ * of the limits, the accounting and the end of its scheduler's job.  Slurm's
+ * job is the directory below its slurmstepd.scope, whatever its name, a pod is
+ * the directory of the kubelet with its UID; both hold the job alone, and are
+ * claimed whole.  A task may leave only the cgroup of what starts it: slurmd's
+ * service, a login session, or the root.
+ *
  * Users pass the name of a stage, "COJOB:RUNG", to srun, or write it into the
  * annotation of a pod (with "/" instead of ":").  Mistakes are reported where
  * the user sees them, so the message says what is allowed.
+ *
+ *    path = job_cgroup_path(pid);
+ *    whole = job_cgroup_of_scheduler(path);
+ *    if (!whole && job_cgroup_may_leave(path)) ...job_cgroup_enter()...
  *
  *    char dir[] = "/sys/fs/cgroup/stagecoach/asha7/t0";
  *
@@ -22,6 +33,7 @@
  *
  * Plain C without any library.  Thread-safe. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -30,6 +42,17 @@
 /* Creates 'dir' and moves process 'pid', 0 for the caller's, into it.  Returns
  * 0 or a positive errno value. */
 int job_cgroup_enter(char *dir, pid_t pid);
+
+/* Returns the path of the cgroup of version 2 of process 'pid', relative to
+ * the mount, or NULL.  The caller frees it. */
+char *job_cgroup_path(pid_t pid);
+
+/* Returns the part of 'path' that names the directory of a scheduler's job, or
+ * NULL without one.  The caller frees it. */
+char *job_cgroup_of_scheduler(const char *path);
+
+/* Returns true if a process may be moved out of 'path'. */
+bool job_cgroup_may_leave(const char *path);
 
 #define STAGE_NAME_MAX_RUNG 1000
 

@@ -2,9 +2,10 @@
 
 /* stagecoach run: runs a command as a process of a job.
  *
- * Moves itself into the cgroup of the job, notifies the agent, and executes
- * the command.  A failure of the first two is only a warning: then the traffic
- * of the command is unclassified. */
+ * Moves itself into the cgroup of the job, unless it is in one that a
+ * scheduler made, notifies the agent, and executes the command.  A failure of
+ * the first two is only a warning: then the traffic of the command is
+ * unclassified. */
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -39,6 +40,8 @@ struct print_env {
 #define PRINT_ENV_MS 1000       /* Timeout of a call of the agent, */
 #define RUN_MS 200              /* and before the command starts. */
 #define MAX_LEVEL 5
+
+#define N_WORDS(WORDS) (sizeof(WORDS) / sizeof *(WORDS))
 
 /* What switches and cards select by. */
 struct job_class {
@@ -301,15 +304,41 @@ enter_cgroup(const char *cojob, const char *job)
 }
 
 static void
-tell_agent(const char *rundir, const char *cojob, const char *job)
+tell_agent(const char *rundir, const char *words[], size_t n)
 {
-    const char *words[] = { "agent/register", cojob, job };
-    int error = agent_call(rundir, agent_call_until(RUN_MS), words, 3, NULL);
+    int error = agent_call(rundir, agent_call_until(RUN_MS), words, n, NULL);
 
     if (error) {
         warn("%s/agent.ctl: the agent does not answer (%s)", rundir,
              strerror(error));
     }
+}
+
+/* Makes this process one of the job.  In the cgroup of a scheduler's job it
+ * stays there, and only claims itself. */
+static void
+join_job(const char *rundir, const char *cojob, const char *job)
+{
+    char *path = job_cgroup_path(getpid());
+    char *own = path ? job_cgroup_of_scheduler(path) : NULL;
+
+    if (own) {
+        char *pid = message("%ld", (long) getpid());
+        char *user = message("uid=%ld", (long) getuid());
+        const char *words[] = { "agent/claim", "registration", cojob,
+                                job,           "pid",          pid,
+                                user };
+
+        tell_agent(rundir, words, N_WORDS(words));
+        free(user);
+        free(pid);
+    } else if (enter_cgroup(cojob, job)) {
+        const char *words[] = { "agent/register", cojob, job };
+
+        tell_agent(rundir, words, N_WORDS(words));
+    }
+    free(own);
+    free(path);
 }
 
 static bool
@@ -415,9 +444,7 @@ cmd_run(int argc, char *argv[])
         if (o.log) {
             export_log(o.log);
         }
-        if (enter_cgroup(o.cojob, o.job)) {
-            tell_agent(rundir, o.cojob, o.job);
-        }
+        join_job(rundir, o.cojob, o.job);
     }
     execvp(argv[first], &argv[first]);
     fprintf(stderr, "%s: %s\n", argv[first], strerror(errno));

@@ -36,7 +36,6 @@ reads_names_of_stages(void **state)
         { "asha/7:2", NULL, 0 },
         { "a234567890123456789012345678901:1",
           "a234567890123456789012345678901", 1 },
-        { "a2345678901234567890123456789012:1", NULL, 0 },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -124,6 +123,51 @@ knows_where_a_reply_ends(void **state)
     }
 }
 
+static void
+tasks_stay_where_a_scheduler_has_put_them(void **state)
+{
+#define UID "12345678-1234-1234-1234-123456789abc"
+#define POD "kubepods-burstable-pod12345678_1234_1234_1234_123456789abc.slice"
+    static const struct {
+        const char *path, *own;
+        bool may_leave;
+    } cases[] = {
+        { "/", NULL, true },
+        { "/system.slice/slurmd.service", NULL, true },
+        { "/system.slice/n1_slurmd.service", NULL, true },
+        { "/user.slice/user-1000.slice/session-3.scope", NULL, true },
+        { "/user.slice/user-7.slice/user@7.service/app.slice", NULL, true },
+        { "/system.slice/ssh.service", NULL, true },
+        { "/system.slice/slurmd.service/x", NULL, false },
+        { "/system.slice/docker-0123456789ab.scope", NULL, false },
+        { "/machine.slice/session", NULL, false },
+        { "/slurmstepd.scope", NULL, false },
+        { "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0",
+          "/system.slice/slurmstepd.scope/job_7", false },
+        { "/system.slice/n1_slurmstepd.scope/s5K1KKYAYG5D00/step_0",
+          "/system.slice/n1_slurmstepd.scope/s5K1KKYAYG5D00", false },
+        { "/slurmstepd.scope/whatever", "/slurmstepd.scope/whatever", false },
+        { "/kubepods/burstable/pod" UID "/c1", "/kubepods/burstable/pod" UID,
+          false },
+        { "/kubepods.slice/kubepods-burstable.slice/" POD "/cri-1.scope",
+          "/kubepods.slice/kubepods-burstable.slice/" POD, false },
+        { "/kubepods/burstable", NULL, false },
+        { "/a/pod" UID, NULL, false },
+    };
+
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        char *own = job_cgroup_of_scheduler(cases[i].path);
+
+        if (cases[i].own) {
+            assert_is(own, cases[i].own);
+        } else {
+            assert_null(own);
+        }
+        assert_int_equal(job_cgroup_may_leave(cases[i].path),
+                         cases[i].may_leave);
+    }
+}
+
 int
 main(void)
 {
@@ -132,6 +176,7 @@ main(void)
         cmocka_unit_test(a_written_stage_name_is_read_as_the_same_stage),
         cmocka_unit_test(escapes_what_json_would_not_take),
         cmocka_unit_test(knows_where_a_reply_ends),
+        cmocka_unit_test(tasks_stay_where_a_scheduler_has_put_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
