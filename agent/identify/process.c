@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/nsfs.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -136,6 +138,29 @@ process_user(pid_t pid, uid_t *uidp)
     }
     *uidp = owner_of_namespace(pid, *uidp);
     return true;
+}
+
+char *
+process_host_name(pid_t pid)
+{
+    char *path = xasprintf("/proc/%d/ns/uts", (int) pid);
+    int home = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
+    int away = open(path, O_RDONLY | O_CLOEXEC);
+    bool entered = home >= 0 && away >= 0 && !setns(away, CLONE_NEWUTS);
+    struct utsname names;
+
+    uname(&names);
+    if (entered) {
+        ovs_assert(!setns(home, CLONE_NEWUTS));
+    }
+    if (home >= 0) {
+        close(home);
+    }
+    if (away >= 0) {
+        close(away);
+    }
+    free(path);
+    return away >= 0 ? xstrdup(names.nodename) : NULL;
 }
 
 /* Returns true if 'pid' is in the agent's namespace of processes: root in a

@@ -225,7 +225,9 @@ read_environ(struct registry *r, const struct process *process, uid_t uid,
 {
     size_t size;
     char *text = process_environ(process->pid, &size);
-    char *name = text ? environ_job(text, size, uid) : NULL;
+    char *name =
+        text ? environ_job(text, size, uid, process_host_name, process->pid)
+             : NULL;
     bool final = true;
 
     if (name) {

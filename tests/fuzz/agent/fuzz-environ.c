@@ -14,13 +14,20 @@
 #include "base/name.h"
 #include "tests/fuzz/must.h"
 
+static char *
+nobody(pid_t pid)
+{
+    (void) pid;
+    return NULL;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *copy = copy_bytes(data, size);
-    char *name = environ_job(copy, size, 1000);
+    char *name = environ_job(copy, size, 1000, nobody, 0);
 
     if (name) {
         char *slash = strchr(name, '/');

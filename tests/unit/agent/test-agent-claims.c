@@ -4,6 +4,7 @@
 
 #include <config.h>
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -453,12 +454,46 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
     assert_false(progress_may_report(&r, NULL, &sender, other));
 }
 
+static char *
+on_h0(pid_t pid OVS_UNUSED)
+{
+    return xstrdup("h0");
+}
+
+/* In a namespace of its own a process has a name of its own. */
+static void
+host_names_are_of_the_process(void **state OVS_UNUSED)
+{
+    char own[256] = "", c;
+    int told[2];
+    pid_t pid;
+
+    gethostname(own, sizeof own - 1);
+    assert_is(process_host_name(getpid()), own);
+    assert_int_equal(pipe(told), 0);
+    pid = fork();
+    if (!pid) {
+        c = !unshare(CLONE_NEWUTS) && !sethostname("myjob-0", 7) ? 'y' : 'n';
+        ignore(write(told[1], &c, 1));
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(told[0], &c, 1), 1);
+    assert_is(process_host_name(pid), c == 'y' ? "myjob-0" : own);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_is(process_host_name(getpid()), own);
+    assert_null(process_host_name(pid));
+    close(told[0]);
+    close(told[1]);
+}
+
 static void
 cojobs_of_frameworks_are_of_one_user(void **state OVS_UNUSED)
 {
     static const char text[] = "MASTER_ADDR=a\0MASTER_PORT=1";
-    char *anns = environ_job(text, sizeof text, ANN);
-    char *bobs = environ_job(text, sizeof text, BOB);
+    char *anns = environ_job(text, sizeof text, ANN, on_h0, 0);
+    char *bobs = environ_job(text, sizeof text, BOB, on_h0, 0);
 
     assert_is(anns, "torch-u1000/a-1");
     assert_is(bobs, "torch-u1001/a-1");
@@ -564,7 +599,8 @@ environment_names_the_job(void **state OVS_UNUSED)
           "asha/t0" },
         { E("SLURM_JOB_ID=4711\0SLURM_PROCID=0"), "slurm-u7/4711" },
         { E("SLURM_JOB_ID=9\0SLURM_ARRAY_JOB_ID=4711\0"
-            "SLURM_ARRAY_TASK_ID=7"), "slurm-4711-u7/7" },
+            "SLURM_ARRAY_TASK_ID=7"),
+          "slurm-4711-u7/7" },
         { E("SLURM_JOB_ID=4711\0STAGECOACH_COJOB=asha"), "asha/4711" },
         { E("SLURM_JOB_ID=4711\0MASTER_ADDR=a\0MASTER_PORT=1"),
           "slurm-u7/4711" },
@@ -576,9 +612,11 @@ environment_names_the_job(void **state OVS_UNUSED)
         { E("TORCHELASTIC_RUN_ID=none\0MASTER_ADDR=a\0MASTER_PORT=1"),
           "torch-u7/a-1" },
         { E("DMLC_ROLE=worker\0DMLC_PS_ROOT_URI=fe80::1\0"
-            "DMLC_PS_ROOT_PORT=9091"), "ps-lite-u7/fe80--1-9091" },
+            "DMLC_PS_ROOT_PORT=9091"),
+          "ps-lite-u7/fe80--1-9091" },
         { E("HOROVOD_GLOO_RENDEZVOUS_ADDR=h1\0"
-            "HOROVOD_GLOO_RENDEZVOUS_PORT=77"), "horovod-u7/h1-77" },
+            "HOROVOD_GLOO_RENDEZVOUS_PORT=77"),
+          "horovod-u7/h1-77" },
         { E("NNI_EXP_ID=Ab3\0NNI_TRIAL_JOB_ID=xyz"), "nni-Ab3-u7/xyz" },
         { E("KATIB_TRIAL_NAME=random-x7k"), "katib-u7/random-x7k" },
         { E("PMIX_NAMESPACE=prterun-h1-88@1"), "mpi-u7/prterun-h1-88-1" },
@@ -592,6 +630,28 @@ environment_names_the_job(void **state OVS_UNUSED)
         { E("TF_CONFIG={\"cluster\": {\"chief\": \"c\", \"ps\": [\"p:1\"]}}"),
           "tensorflow-u7/p-1" },
         { E("TF_CONFIG={\"cluster\": []}"), NULL },
+        { E("MASTER_ADDR=localhost\0MASTER_PORT=23456"), "torch-u7/h0-23456" },
+        { E("MASTER_ADDR=127.0.0.1\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=127.3.0.9\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=::1\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=[::1]\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=::ffff:127.0.0.1\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=0.0.0.0\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=LocalHost\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=localhost7\0MASTER_PORT=1"),
+          "torch-u7/localhost7-1" },
+        { E("MASTER_ADDR=128.0.0.1\0MASTER_PORT=1"), "torch-u7/128.0.0.1-1" },
+        { E("DMLC_PS_ROOT_URI=localhost\0DMLC_PS_ROOT_PORT=9000"),
+          "ps-lite-u7/h0-9000" },
+        { E("HOROVOD_GLOO_RENDEZVOUS_ADDR=127.0.0.1\0"
+            "HOROVOD_GLOO_RENDEZVOUS_PORT=9000"),
+          "horovod-u7/h0-9000" },
+        { E("TF_CONFIG={\"cluster\": {\"worker\": [\"localhost:2222\","
+            " \"localhost:2223\"]}}"),
+          "tensorflow-u7/h0-2222" },
+        { E("TF_CONFIG={\"cluster\": {\"worker\": [\"[::1]:2222\"]}}"),
+          "tensorflow-u7/h0-2222" },
+        { E("KATIB_TRIAL_NAME=localhost"), "katib-u7/localhost" },
         { E("TF_CONFIG={\"cluster\": {\"worker\": [7]}}"), NULL },
         { E("TF_CONFIG={\"clus"), NULL },
         { E("SLURM_JOB_ID="), NULL },
@@ -603,7 +663,7 @@ environment_names_the_job(void **state OVS_UNUSED)
 #undef E
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char *job = environ_job(cases[i].environ, cases[i].size, 7);
+        char *job = environ_job(cases[i].environ, cases[i].size, 7, on_h0, 0);
 
         if (cases[i].job) {
             assert_non_null(job);
@@ -615,8 +675,8 @@ environment_names_the_job(void **state OVS_UNUSED)
     }
 
     /* Without its last byte, the last string is not one. */
-    assert_null(environ_job("RAY_JOB_ID=1", 12, 7));
-    assert_null(environ_job(NULL, 0, 7));
+    assert_null(environ_job("RAY_JOB_ID=1", 12, 7, on_h0, 0));
+    assert_null(environ_job(NULL, 0, 7, on_h0, 0));
 }
 
 static void
@@ -625,7 +685,7 @@ long_names_stay_whole(void **state OVS_UNUSED)
     static const char a[] =
         "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-1";
 
-    assert_is(environ_job(a, sizeof a, 7),
+    assert_is(environ_job(a, sizeof a, 7, on_h0, 0),
               "katib-u7/a-long-name-of-a-certain-trial-1");
 }
 
@@ -721,6 +781,7 @@ main(void)
         TEST(user_cannot_take_all_claims),
         TEST(registered_jobs_displace_others),
         TEST(progress_is_the_jobs_own_or_its_users),
+        cmocka_unit_test(host_names_are_of_the_process),
         cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
         cmocka_unit_test(what_is_claimed_is_checked),
         cmocka_unit_test(what_is_claimed_is_found),
