@@ -9,18 +9,15 @@
 #include <string.h>
 
 #include "agent/actuate/actuator.h"
-#include "agent/actuate/bpf/kernel.h"
-#include "agent/actuate/shim.h"
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/pods.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/progress/iterations.h"
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
-#include "agent/progress/waiting.h"
 #include "agent/telemetry.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -70,7 +67,7 @@ agent_wanted(const struct agent *a, const struct job *job,
     if (membership_check(&owner, &claim) == MEMBERSHIP_ADMITTED) {
         return wanted_get(&a->wanted, job->name, row);
     }
-    wanted_get_default(&a->wanted, job->name, row);
+    wanted_get_default(&a->wanted, row);
     return false;
 }
 
@@ -135,9 +132,6 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
-/* New flows a second beyond the share: fewer replace old ones of the job. */
-#define MANY_FLOWS 1000
-
 /* Counts what a shim has refused to the user of a job. */
 static void
 on_refused(const char *name, uint64_t n, void *a_)
@@ -146,7 +140,7 @@ on_refused(const char *name, uint64_t n, void *a_)
     struct registry *registry = tracker_registry(a->tracker);
     const struct job *job = registry_find(registry, name);
 
-    if (job && job->has_uid && n >= MANY_FLOWS) {
+    if (job && job->has_uid) {
         users_find(&registry->users, job->uid, 0)->n_other += n;
     }
 }
@@ -176,7 +170,7 @@ set_job(struct job *job, void *a_)
     struct shim_slot row;
 
     agent_wanted(a, job, &row);
-    actuator_set_job(a->actuator, &row, a->decided);
+    actuator_set_job(a->actuator, job->name, &row, a->decided);
 }
 
 static void
@@ -407,18 +401,6 @@ load_programs(struct agent *a)
     return error ? error : pods_create(a->identity, &a->pods);
 }
 
-static char *
-open_identity(struct agent *a)
-{
-    if (a->config->n_uplinks) {
-        return load_programs(a);
-    }
-    VLOG_WARN("no --uplink, such as --uplink eth0: no packet is known to be a "
-              "job's");
-    a->identity = identity_open_blind();
-    return NULL;
-}
-
 /* Returns the rate of the link of an interface in bit/s, 0 if the kernel does
  * not know it. */
 static uint64_t
@@ -437,8 +419,15 @@ static char *
 open_actuator(struct agent *a)
 {
     const struct agent_config *c = a->config;
-    char *error = open_identity(a);
+    char *error = NULL;
 
+    if (c->n_uplinks) {
+        error = load_programs(a);
+    } else {
+        VLOG_WARN("no --uplink, such as --uplink eth0: no packet is known to "
+                  "be a job's");
+        a->identity = identity_open_blind();
+    }
     if (!error && c->actuator == AGENT_SHIM) {
         a->actuator = shim_actuator_create(c->shim, c->bypass, &events, a);
     } else if (!error) {

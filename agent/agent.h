@@ -11,11 +11,8 @@
  * results from one to another.
  *
  *    error = agent_create(&config, &agent);
- *    for (;;) {
- *        agent_run(agent);
- *        agent_wait(agent);
- *        poll_block();
- *    }
+ *    agent_run(agent);
+ *    agent_wait(agent);
  *
  * One agent per process; main thread only.  agent.c writes the members, and
  * control.c reads them. */
@@ -24,12 +21,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/host-facts.h"
+#include "agent/host-rows.h"
 #include "agent/links.h"
-#include "agent/pairs.h"
-#include "agent/peers.h"
-#include "agent/report.h"
-#include "agent/wanted.h"
+#include "agent/telemetry.h"
 
 struct actuator;
 struct identity;
@@ -65,7 +59,7 @@ struct agent_config {
     uint64_t rate_bps;          /* Rate of the uplink in bit/s if the shim
                                  * does not report it; 0 if unknown. */
     char *readers;              /* File of rules for logs, or NULL. */
-    struct port_rule *ports;    /* See identify/claim.h. */
+    struct port_rule *ports;    /* See identify/registry.h. */
     size_t n_ports;
     struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
     size_t n_tc;
@@ -81,10 +75,9 @@ struct agent_config {
     bool unload; /* Instead of running an agent. */
 };
 
-/* Parses the options of stagecoach-agent(8).  Ends the program after an error,
- * --help or --version. */
+/* Parses the options of stagecoach-agent(8), which stay for the life of the
+ * program.  Ends it after an error, --help or --version. */
 void agent_options_parse(int argc, char *argv[], struct agent_config *);
-void agent_options_uninit(struct agent_config *);
 
 struct agent {
     const struct agent_config *config;

@@ -10,7 +10,6 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/tc.h"
-#include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
@@ -18,6 +17,7 @@
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
+#include "base/name.h"
 #include "openvswitch/json.h"
 #include "ovsdb-idl.h"
 #include "timeval.h"
@@ -55,15 +55,15 @@ respond(struct unixctl_conn *conn, char *error, struct json *json)
 /* Stores the name of the job of 'words', COJOB and JOB, in 'name'.  Returns
  * NULL or a malloc()'d message. */
 static char *
-parse_job(const char *words[], char name[64])
+parse_job(const char *words[], char name[NAME_PAIR_SIZE])
 {
-    int n = snprintf(name, 64, "%s/%s", words[0], words[1]);
+    int n = snprintf(name, NAME_PAIR_SIZE, "%s/%s", words[0], words[1]);
 
-    if (n < 64 && cgroup_job_is_valid(name)) {
+    if (n < NAME_PAIR_SIZE && cgroup_job_is_valid(name)) {
         return NULL;
     }
     return xasprintf("\"%s\" is not a job, COJOB and JOB, "
-                     "each " CGROUP_NAME_RULE,
+                     "each " NAME_RULE,
                      name);
 }
 
@@ -157,7 +157,7 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
 {
     struct agent *a = a_;
     struct json *json = json_object_create();
-    char name[64];
+    char name[NAME_PAIR_SIZE];
     char *error = parse_job(&argv[1], name);
 
     json_object_put_string(json, "job", name);

@@ -14,10 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/actuator.h"
+#include "agent/host-rows.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
-#include "agent/wanted.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "packets.h"
 #include "shim/ports/route-socket.h"
 #include "util.h"
 #include "wire/json-put.h"
@@ -121,19 +124,6 @@ measure(struct path_stats *path, const struct nlattr *attr)
     }
 }
 
-/* Returns the path to this remote address. */
-static struct path_stats *
-get_path(struct paths *paths, const char *remote)
-{
-    struct path_stats *path = shash_find_data(&paths->by_remote, remote);
-
-    if (!path) {
-        path = xzalloc(sizeof *path);
-        shash_add(&paths->by_remote, remote, path);
-    }
-    return path;
-}
-
 /* Stores the remote address of a connection; of an IPv4 connection of an IPv6
  * socket, the one of IPv4.  Returns false if it does not leave the host. */
 static bool
@@ -167,7 +157,14 @@ see_connection(const struct nlmsghdr *nlh, void *paths_)
     mnl_attr_for_each(attr, nlh, sizeof *msg)
     {
         if (mnl_attr_get_type(attr) == INET_DIAG_INFO) {
-            measure(get_path(paths, remote), attr);
+            struct path_stats *path =
+                shash_find_data(&paths->by_remote, remote);
+
+            if (!path) {
+                path = xzalloc(sizeof *path);
+                shash_add(&paths->by_remote, remote, path);
+            }
+            measure(path, attr);
             paths->left--;
         }
     }
@@ -243,4 +240,82 @@ links_compose(const struct links_facts *facts, const char *job)
     }
     json_object_put(json, "links", paths_to_json());
     return json;
+}
+
+/* Bytes by remote address. */
+
+void
+pairs_add(struct job *job, const uint8_t address[16], uint64_t bytes)
+{
+    size_t i = 0;
+
+    while (i < job->n_remotes
+           && memcmp(job->remotes[i].address, address, 16)) {
+        i++;
+    }
+    if (i == PAIRS_MAX_REMOTES) {
+        return;
+    } else if (i == job->n_remotes) {
+        job->remotes =
+            xrealloc(job->remotes, ++job->n_remotes * sizeof *job->remotes);
+        job->remotes[i] = (struct pairs_remote){ .bytes = 0 };
+        memcpy(job->remotes[i].address, address, 16);
+    }
+    job->remotes[i].bytes += bytes;
+}
+
+/* Jobs by the number of their slots. */
+struct slot_jobs {
+    struct job *jobs[SHIM_MAX_SLOTS];
+};
+
+static void
+take_pair(uint16_t slot, const uint8_t remote[16], uint64_t bytes, void *jobs_)
+{
+    const struct slot_jobs *jobs = jobs_;
+
+    if (slot < SHIM_MAX_SLOTS && jobs->jobs[slot]) {
+        pairs_add(jobs->jobs[slot], remote, bytes);
+    }
+}
+
+bool
+pairs_sample(struct pairs *pairs, const struct registry *registry,
+             struct identity *identity, const struct actuator *actuator,
+             long long now)
+{
+    struct slot_jobs jobs = { .jobs = { NULL } };
+    struct job *job;
+
+    identity_settings(identity)->max_pairs =
+        pairs->wanted ? IDENTITY_PAIRS / MAX(hmap_count(&registry->jobs), 1)
+                      : 0;
+    if (!pairs->wanted || now < pairs->at + SAMPLE_MS) {
+        return false;
+    }
+    pairs->at = now;
+    HMAP_FOR_EACH (job, node, &registry->jobs) {
+        jobs.jobs[actuator_slot(actuator, job->name)] = job;
+    }
+    jobs.jobs[0] = NULL;
+    identity_take_pairs(identity, take_pair, &jobs);
+    return true;
+}
+
+struct json *
+pairs_to_json(const struct job *job)
+{
+    struct json *array = json_array_create_empty();
+
+    for (size_t i = 0; i < job->n_remotes; i++) {
+        struct json *json = json_object_create();
+        const struct in6_addr *remote = (void *) job->remotes[i].address;
+        char address[INET6_ADDRSTRLEN];
+
+        ipv6_string_mapped(address, remote);
+        json_object_put_string(json, "remote", address);
+        json_put_integer(json, "bytes", job->remotes[i].bytes);
+        json_array_add(array, json);
+    }
+    return array;
 }

@@ -3,7 +3,7 @@
 #ifndef LINKS_H
 #define LINKS_H 1
 
-/* Bandwidth and paths that a job of this host can use.
+/* Bandwidth and paths that a job of this host can use, and where it sends.
  *
  * A job that chooses its peers, as training without a server does, would have
  * to measure which paths are slow.  Its host already knows part of that: the
@@ -20,6 +20,19 @@
  *    links_sample(&links, registry, now);              // Often.
  *    json = links_compose(&facts, "asha/t0");          // docs/interfaces.md.
  *
+ * In a fabric of several levels the controller needs to know where the bytes
+ * of a job go: only traffic between racks uses their uplinks.  The kernel's
+ * program at the uplink counts them (identity.h).
+ *
+ *    pairs.wanted = true;                      // By each lease.
+ *    if (pairs_sample(&pairs, registry, identity, actuator, now)) {
+ *        ...job->remotes has changed...
+ *    }
+ *
+ * Measures only while the controller wants it, once a second.
+ * Addresses beyond the first PAIRS_MAX_REMOTES of a job are not counted, so
+ * the bytes are shares and not totals.
+ *
  * Main thread only.  A request costs a microsecond for each connection of the
  * agent's network namespace; at most LINKS_MAX_FLOWS are read. */
 
@@ -28,7 +41,11 @@
 #include <stdint.h>
 
 #define LINKS_MAX_FLOWS 4096
+#define PAIRS_MAX_REMOTES 128
 
+struct actuator;
+struct identity;
+struct job;
 struct json;
 struct registry;
 struct wanted;
@@ -56,5 +73,27 @@ struct json *links_compose(const struct links_facts *, const char *job);
  * capacity, and 'beside' the rate of 'n_beside' jobs of the same rank. */
 double links_left(double capacity, double before, double floor,
                   double beside, size_t n_beside);
+
+/* Bytes that a job has sent to an address; struct job has an array of them. */
+struct pairs_remote {
+    uint8_t address[16]; /* IPv6, an IPv4 address mapped. */
+    uint64_t bytes;      /* Of IP frames. */
+};
+
+struct pairs {
+    bool wanted;  /* By the last lease. */
+    long long at; /* time_msec() of the last sample. */
+};
+
+/* Returns true if it was time for a sample.  The identity has the bytes of
+ * slots; the actuator has the slots of jobs. */
+bool pairs_sample(struct pairs *, const struct registry *, struct identity *,
+                  const struct actuator *, long long now);
+
+/* Adds 'bytes' that 'job' has sent to 'address'. */
+void pairs_add(struct job *, const uint8_t address[16], uint64_t bytes);
+
+/* Returns [{"remote", "bytes"}...] of 'job'. */
+struct json *pairs_to_json(const struct job *);
 
 #endif /* agent/links.h */

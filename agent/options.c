@@ -15,8 +15,9 @@
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/claim.h"
+#include "agent/identify/registry.h"
 #include "base/json-check.h"
+#include "base/name.h"
 #include "base/options.h"
 #include "base/run-directory.h"
 #include "openvswitch/dynamic-string.h"
@@ -216,16 +217,6 @@ bad_option(const char *format, ...)
     exit(EXIT_USAGE);
 }
 
-static char *
-default_host(void)
-{
-    char name[256] = "";
-
-    gethostname(name, sizeof name - 1);
-    name[strcspn(name, ".")] = '\0';
-    return xstrdup(name);
-}
-
 static const char *
 env_or(const char *name, const char *deflt)
 {
@@ -276,16 +267,6 @@ remotes_of(const char *addresses, int port)
     return ds_steal_cstr(&remotes);
 }
 
-/* Sets what follows from --controllers, unless other options set it. */
-static void
-use_controllers(struct agent_config *c)
-{
-    c->db = c->db ? c->db : remotes_of(c->controllers, RELAY_PORT);
-    c->controller = c->controller ? c->controller
-                    : remotes_of(c->controllers, TELEMETRY_PORT);
-    tls_set_default(TLS_DIRECTORY);
-}
-
 /* Decides about "auto", and checks what belongs to the kernel. */
 static void
 complete_actuator(struct agent_config *c)
@@ -312,15 +293,20 @@ complete_actuator(struct agent_config *c)
 static void
 complete(struct agent_config *c)
 {
-    char *controller;
+    char *controller, host[256] = "";
 
-    c->host = c->host ? c->host : default_host();
+    gethostname(host, sizeof host - 1);
+    c->host = c->host ? c->host : xstrdup(host);
     c->rundir = c->rundir ? c->rundir
                 : xstrdup(env_or("STAGECOACH_RUNDIR", RUN_DIRECTORY));
     c->cgroup = c->cgroup ? c->cgroup
                 : xstrdup(env_or("STAGECOACH_CGROUP", "stagecoach"));
     if (c->controllers) {
-        use_controllers(c);
+        c->db = c->db ? c->db : remotes_of(c->controllers, RELAY_PORT);
+        c->controller = c->controller
+                            ? c->controller
+                            : remotes_of(c->controllers, TELEMETRY_PORT);
+        tls_set_default(TLS_DIRECTORY);
     }
     controller = run_directory_of_controller(c->rundir);
     c->db = c->db ? c->db : xasprintf("unix:%s/hosts.sock", controller);
@@ -328,8 +314,8 @@ complete(struct agent_config *c)
                     : xasprintf("unix:%s/telemetry.sock", controller);
     free(controller);
     c->shim = c->shim ? c->shim : xasprintf("%s/shim.sock", c->rundir);
-    if (!cgroup_name_is_valid(c->host)) {
-        bad_option("--host: \"%s\" is not a name, "CGROUP_NAME_RULE, c->host);
+    if (!name_is_valid(c->host)) {
+        bad_option("--host: \"%s\" is not " NAME_RULE, c->host);
     }
     if (!cgroup_root_is_valid(c->cgroup)) {
         bad_option("--cgroup: \"%s\" is not a path below the cgroup v2 mount, "
@@ -345,26 +331,4 @@ agent_options_parse(int argc, char *argv[], struct agent_config *c)
     *c = (struct agent_config) { .host = NULL };
     daemon_options_parse(&table, false, true, argc, argv, c);
     complete(c);
-}
-
-void
-agent_options_uninit(struct agent_config *c)
-{
-    free(c->host);
-    free(c->db);
-    free(c->controller);
-    free(c->controllers);
-    free(c->shim);
-    free(c->rundir);
-    free(c->cgroup);
-    free(c->readers);
-    free(c->ports);
-    free(c->tc);
-    free(c->bypass);
-    for (size_t i = 0; i < c->n_uplinks; i++) {
-        free(c->uplinks[i]);
-    }
-    free(c->uplinks);
-    free(c->pins);
-    free(c->kernel_cgroup);
 }

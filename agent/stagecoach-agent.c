@@ -155,7 +155,7 @@ open_unixctl(const struct agent_config *c)
 int
 main(int argc, char *argv[])
 {
-    struct agent_config config;
+    static struct agent_config config;
     struct unixctl_server *unixctl;
     struct lockfile *lockfile;
     struct agent *agent;
@@ -216,7 +216,6 @@ main(int argc, char *argv[])
     unixctl_server_destroy(unixctl);
     agent_destroy(agent);
     lockfile_unlock(lockfile);
-    agent_options_uninit(&config);
     latch_destroy(&exiting);
     latch_destroy(&reload);
     return EXIT_SUCCESS;

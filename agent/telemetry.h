@@ -3,7 +3,8 @@
 #ifndef AGENT_TELEMETRY_H
 #define AGENT_TELEMETRY_H 1
 
-/* Telemetry stream to the controller.
+/* Telemetry stream to the controller, and the shim's remote hosts, which it
+ * tells and gets keys for.
  *
  * Values that change five times a second are not stored in a database.  They
  * go directly to the active controller as JSON-RPC notifications
@@ -16,14 +17,34 @@
  *    telemetry_send(tm, telemetry_compose(agent, false));
  *    telemetry_wait(tm);
  *
+ * The shim knows which addresses have connections with each other.  The agent
+ * reports them; the controller answers with keys for the remote addresses of
+ * hosts that it knows (controller/hosts/pair-keys.h), which the agent hands to
+ * the shim.  Keys are in no log and in no reply of the agent.  The last keys
+ * stay while no controller answers, and a new shim gets them.
+ *
+ * A process that may write packets can send with any source, so that the shim
+ * sees addresses that are not this host's.  Only those are reported that the
+ * kernel delivers on this host, or sends elsewhere than to the remote host: to
+ * a pod.
+ *
+ *    peers_take_list(&peers, list, n);           // From the shim.
+ *    json = peers_take_report(&peers);           // To the controller.
+ *    if (peers_take_keys(&peers, keys)) {        // From the controller.
+ *        actuator_set_keys(actuator, peers.keys, peers.n_keys);
+ *    }
+ *
  * Main thread only. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct agent;
 struct job;
 struct json;
+struct shim_key;
+struct shim_peer;
 struct telemetry;
 
 /* Notification of the controller, once a second. */
@@ -31,14 +52,14 @@ struct telemetry_lease {
     int64_t generation;         /* Generation whose order is valid. */
     int64_t lease_ms;           /* Validity of the order, in ms from now. */
     int64_t report_ms;          /* For report_set_window(), 0 if not sent. */
-    bool pairs;                 /* See pairs.h. */
+    bool pairs;                 /* See links.h. */
 };
 
 /* Returns false if a newer controller is known; then the stream connects to
  * the next remote. */
 typedef bool telemetry_lease_func(const struct telemetry_lease *, void *aux);
 
-/* Takes keys for the shim, see peers.h.  Returns false if they are
+/* Takes keys for the shim.  Returns false if they are
  * malformed. */
 typedef bool telemetry_keys_func(const struct json *keys, void *aux);
 
@@ -61,5 +82,26 @@ bool telemetry_is_connected(const struct telemetry *);
 
 /* Returns whether it is connected, and the numbers of messages. */
 struct json *telemetry_to_json(const struct telemetry *);
+
+#define PEERS_MAX_KEYS 1024
+
+/* All zeros initially. */
+struct peers {
+    struct json *report;   /* Of the last list, NULL once it is taken. */
+    struct shim_key *keys; /* PEERS_MAX_KEYS, NULL before the first; also
+                            * of addresses whose key was removed. */
+    size_t n_keys;
+};
+
+void peers_uninit(struct peers *);
+
+void peers_take_list(struct peers *, const struct shim_peer *, size_t n);
+
+/* Returns what telemetry has as "peers", NULL if there is no new list. */
+struct json *peers_take_report(struct peers *);
+
+/* Takes the array of a notification "keys".  Returns false if it is malformed;
+ * the keys before the error count. */
+bool peers_take_keys(struct peers *, const struct json *keys);
 
 #endif /* agent/telemetry.h */

@@ -14,16 +14,14 @@
 #include <cjson/cJSON.h>
 
 #include "base/memory.h"
+#include "base/name.h"
 #include "base/similar.h"
+#include "base/text-file.h"
 
 #define MAX_ERRORS 20           /* Messages that are kept of one text. */
 #define MAX_EXACT 9007199254740992.0    /* 2^53: integers are exact so far. */
-#define MAX_FILE (16u << 20)    /* Bytes. */
-#define MAX_FOUND 40            /* Characters of a wrong value in messages. */
-#define MAX_NAME 31             /* Characters of the name of a cojob, job or
-                                 * host. */
-#define NAME_RULE "a name of 1 to 31 letters, digits, '.', '_' and '-' that " \
-                  "begins with a letter or digit"
+#define MAX_FILE (64u << 20)            /* Bytes. */
+#define MAX_FOUND 40 /* Characters of a wrong value in messages. */
 
 /* An item of the text. */
 struct json_at {
@@ -178,21 +176,12 @@ json_at_string(const struct json_at *at)
     return duplicate(at ? at->item->valuestring : "");
 }
 
-static bool
-is_name(const char *s)
-{
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz"
-                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-    return isalnum((unsigned char) s[0]) && !s[n] && n <= MAX_NAME;
-}
-
 char *
 json_at_name(const struct json_at *at)
 {
     char *s = json_at_string(at);
 
-    if (at && cJSON_IsString(at->item) && !is_name(s)) {
+    if (at && cJSON_IsString(at->item) && !name_is_valid(s)) {
         refuse_value(at, NAME_RULE);
     }
     return s;
@@ -551,7 +540,7 @@ json_member(const struct json_at *at, size_t index, const char **namep)
     }
     value = &at->children[index];
     value->read = true;
-    if (!is_name(value->item->string)) {
+    if (!name_is_valid(value->item->string)) {
         json_fail(value, NULL, "its name is not " NAME_RULE);
     }
     *namep = value->item->string;
@@ -726,7 +715,7 @@ read_stream(FILE *stream, size_t *np)
 char *
 json_read_file(const char *file, char **textp)
 {
-    FILE *stream = fopen(file, "r");
+    FILE *stream = text_file_open(file);
     size_t n = 0;
     char *text = stream ? read_stream(stream, &n) : NULL;
     char *error = NULL;

@@ -60,8 +60,8 @@ size_t json_n_errors(const struct json_check *);
 char *json_check_close(struct json_check *);
 char *json_check_close_all(struct json_check *);
 
-/* Reads the whole of 'file' into '*textp', which the caller frees, if it has
- * at most 16 MiB.  Returns NULL or a message. */
+/* Reads the whole of 'file' into '*textp', which the caller frees, without a
+ * byte order mark, if it has at most 64 MiB.  Returns NULL or a message. */
 char *json_read_file(const char *file, char **textp);
 
 /* Members of an object.  Without "_or" a missing member is an error.
@@ -95,8 +95,7 @@ int64_t json_rate_parse(const char *text);
 #define JSON_RATE_RULE "a rate from \"1kbit\" to \"10000Gbit\", such as " \
                        "\"50Mbit\""
 
-/* A name of 1 to 31 letters, digits, '.', '_' and '-' that begins with a
- * letter or digit: of a cojob, a job, a host. */
+/* A name of a cojob, a job or a host (base/name.h). */
 char *json_name(const struct json_at *, const char *member);
 
 /* Objects and arrays inside.  The "_or_null" functions return NULL if there is

@@ -86,6 +86,16 @@ reallocate(void *p, size_t n, size_t size)
     return must(reallocarray(p, n ? n : 1, size ? size : 1));
 }
 
+void *
+grow(void *array, size_t n, size_t *allocated, size_t size)
+{
+    if (n >= *allocated) {
+        *allocated = *allocated ? *allocated * 2 : 8;
+        array = reallocate(array, *allocated, size);
+    }
+    return array;
+}
+
 char *
 duplicate(const char *s)
 {

@@ -37,6 +37,10 @@ void release_pages(void *, size_t size);
 /* Resizes 'p' to 'n' elements of 'size' bytes; new bytes are uninitialized. */
 void *reallocate(void *p, size_t n, size_t size);
 
+/* Returns 'array', of 'n' elements of 'size' bytes, with space for one more.
+ * '*allocated' is the number of elements that there is space for. */
+void *grow(void *array, size_t n, size_t *allocated, size_t size);
+
 /* Returns a copy, or NULL for NULL. */
 char *duplicate(const char *);
 

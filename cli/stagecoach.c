@@ -66,6 +66,8 @@ static const struct command commands[] = {
       "List the network use of stages; \"sim\" reads the JSON.", cmd_stages },
     { "hosts", "[--format table|json]",
       "List the hosts and the order that they have applied.", cmd_view },
+    { "users", "[--format table|json]",
+      "List what each user has, was served and was refused.", cmd_view },
     { "host", "remove|revoke HOST [--reason TEXT] [--format table|json]",
       "Remove a host that has left the cluster from all reports.", cmd_host },
     { "stage", "begin|end [OPTION...]",

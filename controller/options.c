@@ -8,6 +8,7 @@
 
 #include "base/options.h"
 #include "base/run-directory.h"
+#include "controller/northbound/rest/token-review.h"
 #include "util.h"
 #include "wire/daemon-options.h"
 
@@ -67,6 +68,12 @@ static const struct option_row rows[] = {
     { "rest-users", OPTION_FLAG, AT(rest_users),
       .help = "let all users of this machine connect to the HTTP server's "
               "Unix sockets, for searches of their own" },
+    { "api-server", OPTION_COPY, AT(api_server), .value = "SERVER",
+      .help = "API server of Kubernetes that reviews tokens of HTTP clients: "
+              "https://HOST or unix:PATH" },
+    { "api-account", OPTION_CUSTOM, AT(api_account), .value = "DIR",
+      .parse = copy_path, .shown = TOKEN_REVIEW_FOLDER,
+      .help = "token and ca.crt for that server" },
     { "history", OPTION_COPY, AT(history), .value = "FILE",
       .help = "keep the history of stages and decisions in this file" },
     { "history-size", OPTION_INTEGER, AT(history_mib), 1, 1 << 20, "MIB",
@@ -108,6 +115,9 @@ set_defaults(struct controller_options *o)
     if (!o->unixctl) {
         o->unixctl = xasprintf("%s/controller.ctl", rundir);
     }
+    if (!o->api_account) {
+        o->api_account = xstrdup(TOKEN_REVIEW_FOLDER);
+    }
     if (svec_is_empty(&o->rest)) {
         svec_add_nocopy(&o->rest, xasprintf("unix:%s/rest.sock", rundir));
     }
@@ -136,6 +146,8 @@ controller_options_uninit(struct controller_options *o)
     free(o->unixctl);
     svec_destroy(&o->rest);
     free(o->rest_ca_cert);
+    free(o->api_server);
+    free(o->api_account);
     free(o->dbdir);
     free(o->history);
     free(o->topology);

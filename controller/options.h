@@ -20,6 +20,9 @@ struct controller_options {
     char *unixctl;              /* Path of the control socket. */
     struct svec rest;           /* Addresses of the HTTP server, or "none". */
     bool rest_users;            /* All users may use its Unix sockets. */
+    char *api_server;           /* That reviews tokens of its clients, or
+                                 * NULL. */
+    char *api_account;          /* Folder with the token for that. */
     char *rest_ca_cert;         /* File: authority of its clients, or NULL. */
     char *history;              /* File, or NULL for no history. */
     int64_t history_mib;        /* Limit of the file. */

@@ -307,6 +307,8 @@ open_rest(const struct controller_options *o, struct controller *ctl,
         .remotes = &o->rest,
         .intent = o->intent,
         .users = o->rest_users,
+        .api_server = o->api_server,
+        .api_account = o->api_account,
         .tls = { tls_file('p'), tls_file('c'), o->rest_ca_cert },
     };
 

@@ -28,13 +28,14 @@ packages="
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
     libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libsodium-dev libxxhash-dev libyaml-dev
+    zlib1g-dev
     iproute2 ethtool
 "
 # Without these, plug-ins of Slurm and Kubernetes and the tests are not built.
 test_packages="
     dpdk-dev libjansson-dev libcurl4-openssl-dev
     libslurm-dev slurmctld slurmd slurm-client munge python3-yaml python3-optuna
-    systemd tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl
+    systemd tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl prometheus
 "
 torch_packages="python3-torch"
 web_packages="chromium"

@@ -100,8 +100,13 @@ on h0 munged --foreground --force --socket="$dir/munge.socket" \
 wait_for "munged does not listen" test -S "$dir/munge.socket"
 on h0 slurmctld -D -f "$dir/slurm.conf" \
     >"$dir/slurmctld.log" 2>&1 </dev/null &
+# A task leaves the cgroup of the service that starts it, and no other.
+# shellcheck disable=SC2016
+as_service='cgroup=$(sed -n "s/^[^ ]* \([^ ]*\) cgroup2 .*/\1/p" /proc/mounts |
+    head -n 1)$(sed -n "s/^0:://p" /proc/self/cgroup)/slurmd.service
+mkdir -p "$cgroup" && echo 0 >"$cgroup/cgroup.procs" && exec "$@"'
 for host in $hosts; do
-    on "$host" slurmd -D -N "$host" -f "$dir/slurm.conf" \
+    on "$host" sh -c "$as_service" - slurmd -D -N "$host" -f "$dir/slurm.conf" \
         >"$dir/slurmd-$host.log" 2>&1 </dev/null &
 done
 

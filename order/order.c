@@ -38,16 +38,16 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
                       ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
                       ORDER_SERVICE_FILL, true, order_compute_early },
     [ORDER_MAIF] = { "Jobs whose metric improves most go first (JPAS).",
-                     ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
-                     order_compute_maif },
+                     ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_FILL, false,
+                     .key = order_key_gain },
     [ORDER_STAGE_EARLY] = { "Stages, and early jobs within them, "
                             "by one weight.",
                             ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
                             ORDER_SERVICE_FILL, true,
                             order_compute_stage_early },
     [ORDER_FIFO] = { "First come, first served.", ORDER_UNIT_COFLOW,
-                     ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
-                     order_compute_fifo },
+                     ORDER_UNIT_COFLOW, ORDER_SERVICE_FILL, false,
+                     .key = order_key_arrival },
     [ORDER_FIFO_LM] = { "First come, first served; "
                         "heavy ones share with the next (Baraat).",
                         ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
@@ -59,14 +59,14 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_SINCRONIA] = { "Coflows by bottleneck, largest weighted last "
                           "(Sincronia).",
                           ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-                          ORDER_SERVICE_RANK, true, order_compute_sincronia },
+                          ORDER_SERVICE_FILL, true, order_compute_sincronia },
     [ORDER_SEBF_STATIC] = { "Smallest bottleneck at arrival first (Varys).",
                             ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
                             ORDER_SERVICE_MADD, false,
-                            order_compute_sebf_static },
+                            .key = order_key_initial },
     [ORDER_SEBF] = { "Smallest remaining bottleneck first (Varys).",
                      ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW, ORDER_SERVICE_MADD,
-                     false, order_compute_sebf },
+                     false, .key = order_key_remaining },
     [ORDER_DCLAS] = { "Few queues by bytes sent so far (Aalo).",
                       ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
                       ORDER_SERVICE_SHARE, false, order_compute_dclas },
@@ -74,15 +74,15 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
                     ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
                     order_compute_las },
     [ORDER_TCF] = { "Least remaining bytes first.", ORDER_UNIT_COFLOW,
-                    ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+                    ORDER_UNIT_COFLOW, ORDER_SERVICE_FILL, false,
                     order_compute_tcf },
     [ORDER_WORK] = { "Stages with the least remaining work first.",
                      ORDER_UNIT_STAGE, ORDER_UNIT_STAGE, ORDER_SERVICE_FILL,
-                     false, order_compute_work },
+                     false, .key = order_key_weighted_work },
     [ORDER_INTENSITY] = { "Most computing per communication first "
                           "(Crux, in part).",
-                          ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_RANK,
-                          false, order_compute_intensity },
+                          ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_FILL,
+                          false, .key = order_key_intensity },
 };
 
 const char *const order_names[] = {
@@ -130,8 +130,14 @@ void
 order_compute(const struct order_options *options,
               const struct order_problem *op, struct order_result *result)
 {
+    const struct order_class *class = &order_classes[options->kind];
+
     order_result_resize(result, op->n_stages);
-    order_classes[options->kind].compute(options, op, result);
+    if (class->key) {
+        order_result_by_key(options, op, class->key, result);
+    } else {
+        class->compute(options, op, result);
+    }
     result->bound = 0;
     result->bound_kind = ORDER_BOUND_NONE;
     if (!options->uncertified) {

@@ -95,8 +95,6 @@ enum order_unit {
 enum order_service {
     ORDER_SERVICE_SHARE, /* By level, max-min inside a level; the order
                           * inside a level has no meaning. */
-    ORDER_SERVICE_RANK,  /* Strictly by rank; a port serves one flow at
-                          * a time. */
     ORDER_SERVICE_FILL,  /* Strictly by rank; the flows of a stage get
                           * rates in proportion to their remaining
                           * bytes. */
@@ -119,6 +117,7 @@ struct order_class {
     const char *unserved; /* Why no shim serves the order, so that it
                            * exists only in the simulator; NULL if shims
                            * serve it. */
+    order_key_func *key;  /* Sorts the stages, instead of 'compute'. */
 };
 
 /* Indexed by enum order_kind. */

@@ -638,11 +638,8 @@ add_rows(struct policy_rows *rows, const char *pointer, const cJSON *item,
     const cJSON *child;
 
     if (!cJSON_IsObject(item)) {
-        if (rows->n == rows->allocated) {
-            rows->allocated = 2 * rows->allocated + 32;
-            rows->rows = reallocate(rows->rows, rows->allocated,
-                                    sizeof *rows->rows);
-        }
+        rows->rows =
+            grow(rows->rows, rows->n, &rows->allocated, sizeof *rows->rows);
         rows->rows[rows->n++] =
             (struct policy_row){ .member = message("%s", pointer),
                                  .value = must(cJSON_PrintUnformatted(item)),

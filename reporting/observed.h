@@ -21,7 +21,7 @@
  *    observed_put_page(o, stdout);
  *    observed_destroy(o);
  *
- * Waiting is what agents measure (agent/progress/waiting.h), at the host of
+ * Waiting is what agents measure (agent/progress/iterations.h), at the host of
  * the job that moved most.  GPU-hours are the hours of a stage times the GPUs
  * of its jobs: as many as its launcher knows, else one for each announced
  * process that computes, else one for each host.  A stage that would take

@@ -12,18 +12,6 @@
 #include "base/compare.h"
 #include "base/memory.h"
 
-/* Returns 'array', of 'n' elements of 'size' bytes, with space for one more.
- * '*allocatedp' is the number of elements allocated. */
-static void *
-grow(void *array, size_t n, size_t *allocatedp, size_t size)
-{
-    if (n >= *allocatedp) {
-        *allocatedp = *allocatedp ? *allocatedp * 2 : 8;
-        array = reallocate(array, *allocatedp, size);
-    }
-    return array;
-}
-
 /* Replaces '*member' by a copy of 'value', which may be null. */
 void
 report_set(char **member, const char *value)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/name.h"
 #include "base/options.h"
 #include "shim/ports/port-spec.h"
 #include "wire/shim-protocol.h"
@@ -44,12 +45,8 @@ parse_port(const char *text, void *port)
 static char *
 parse_name(const char *text, void *name)
 {
-    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789"
-                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-");
-
-    if (!n || text[n] || n > 31 || text[0] == '.') {
-        return message("\"%s\" is not 1 to 31 letters, digits, '.', '_' and "
-                       "'-'", text);
+    if (!name_is_valid(text)) {
+        return message("\"%s\" is not " NAME_RULE, text);
     }
     *(const char **) name = text;
     return NULL;
@@ -80,29 +77,6 @@ parse_no_huge(const char *text, void *huge)
     (void) text;
     *(enum huge_pages *) huge = HUGE_NO;
     return NULL;
-}
-
-static char *
-parse_poll(const char *text, void *poll)
-{
-    static const struct {
-        const char *name;
-        enum loop_poll poll;
-    } names[] = {
-        { "auto", LOOP_AUTO },
-        { "busy", LOOP_BUSY },
-        { "sleep", LOOP_SLEEP },
-        { "interrupt", LOOP_INTERRUPT },
-    };
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!strcmp(text, names[i].name)) {
-            *(enum loop_poll *) poll = names[i].poll;
-            return NULL;
-        }
-    }
-    return message("\"%s\" is not one of \"auto\", \"busy\", \"sleep\", "
-                   "\"interrupt\"", text);
 }
 
 static char *
@@ -197,13 +171,14 @@ static const struct option_row rows[] = {
               "the agent's programs mark their jobs" },
     { "keep-offload", OPTION_FLAG, AT(keep_offload),
       .help = "leave the offloads of the interfaces unchanged" },
-    { "poll", OPTION_CUSTOM, AT(poll), .value = "MODE", .parse = parse_poll,
-      .shown = "auto",
-      .help = "mode of an idle loop: auto, busy, sleep or "
-              "interrupt" },
+    { "poll", OPTION_CHOICE, AT(poll), .value = "auto|busy|sleep|interrupt",
+      .deflt = "auto", .help = "what an idle loop does" },
     { "vxlan", OPTION_CUSTOM, .value = "ADDRESS[/BITS]", .parse = parse_tunnel,
-      .help = "find the jobs of received packets by the inner flows of VXLAN "
-              "tunnels whose two ends are such addresses (up to 16 times)" },
+      .help = "find the jobs of received packets by the inner flows of "
+              "tunnels (VXLAN, Geneve, IP in IP) whose two ends are such "
+              "addresses (up to 16 times)" },
+    { "vxlan-port", OPTION_INTEGER, AT(tunnels.vxlan_port), 1, 65535, "PORT",
+      .shown = "4789 and 8472", .help = "with --vxlan: UDP port of VXLAN" },
     { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "on",
       .help = "congestion control: grant rates of the downlink to its "
               "senders, and pace" },
@@ -304,7 +279,9 @@ options_parse(int argc, char *argv[], struct options *o)
     if (error || o->help || o->version || o->show) {
         return error;
     }
-    error = check_mode(o, outcome.seen);
+    error = (o->tunnels.vxlan_port && !o->tunnels.n
+                 ? message("--vxlan-port: is allowed with --vxlan only")
+                 : check_mode(o, outcome.seen));
     if (!error && !o->replay) {
         o->host.slot_tags =
             (o->host_tags < 0 ? port_driver_has_slot_tags(o->host.driver)

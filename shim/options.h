@@ -38,8 +38,8 @@ struct options {
     bool take_over;             /* From the shim that has 'control'. */
     uint32_t late_us;           /* That the loop may come late. */
     enum loop_poll poll;
-    struct prefix_list tunnels; /* Endpoints of VXLAN tunnels whose inner
-                                 * flows count. */
+    struct prefix_list tunnels; /* Endpoints of tunnels whose inner flows
+                                 * count. */
     bool cc;                    /* Congestion control. */
     uint64_t downlink_bps;
     bool strict_switch;         /* The switch's port to the host serves levels

@@ -35,6 +35,7 @@ const char *const alarm_codes[N_ALARM_CODES] = {
     [ALARM_GENERATION] = "generation",
     [ALARM_HOST_ROW] = "host-row",
     [ALARM_TWIN_HOSTS] = "twin-hosts",
+    [ALARM_HOST_NAME] = "host-name",
     [ALARM_AGENT_VERSION] = "agent-version",
     [ALARM_AGENT_SILENT] = "agent-silent",
     [ALARM_POLICIES_DIFFER] = "policies-differ",

@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+/* X.509 limits a common name to 64 characters.  A host or user with a longer
+ * name has its shorter form, by name_shorten(). */
+#define CERTIFICATE_NAME_SIZE 65
+
 struct certificate {
     char *name;                 /* Common name, "" without one. */
     char role[16];              /* Organizational unit, in which a client's

@@ -4,60 +4,22 @@
 
 #include <mntent.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
-           || (c >= '0' && c <= '9');
-}
-
-bool
-cgroup_name_is_valid(const char *name)
-{
-    size_t n = 0;
-
-    while (is_alnum(name[n]) || (n && name[n] && strchr("._-", name[n]))) {
-        n++;
-    }
-    return n >= 1 && n <= 31 && !name[n];
-}
+#include "base/name.h"
 
 bool
 cgroup_job_is_valid(const char *job)
 {
     const char *slash = strchr(job, '/');
-    char cojob[32] = "";
+    char cojob[NAME_SIZE] = "";
 
     if (slash && slash - job < (ptrdiff_t) sizeof cojob) {
         memcpy(cojob, job, slash - job);
     }
-    return cgroup_name_is_valid(cojob) && cgroup_name_is_valid(slash + 1);
-}
-
-void
-cgroup_name_fit(const char *text, char name[32])
-{
-    uint32_t hash = 2166136261u;        /* FNV-1a. */
-    size_t n = 0;
-
-    for (const char *p = text; *p; p++) {
-        hash = (hash ^ (unsigned char) *p) * 16777619u;
-        if (n < 31) {
-            name[n++] = is_alnum(*p) || strchr("._-", *p) ? *p : '-';
-        }
-    }
-    name[n] = '\0';
-    if (n && !is_alnum(name[0])) {
-        name[0] = 'x';
-    }
-    if (strlen(text) > 31) {
-        snprintf(name + 22, 10, "-%08x", hash);
-    }
+    return name_is_valid(cojob) && name_is_valid(slash + 1);
 }
 
 bool

@@ -2,7 +2,6 @@
 
 #include "wire/list-watch.h"
 
-#include <curl/curl.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #define MAX_SIZE (64 << 20) /* Of a list, bytes. */
 
 struct list_watch {
-    const struct list_source *source;
+    const struct api_source *source;
     CURLM *multi;
     CURL *watch;               /* Request in 'multi', or NULL. */
     char why[CURL_ERROR_SIZE]; /* Error of the running request. */
@@ -31,7 +30,7 @@ struct list_watch {
 };
 
 struct list_watch *
-list_watch_create(const struct list_source *source)
+list_watch_create(const struct api_source *source)
 {
     struct list_watch *w = allocate(1, sizeof *w);
 
@@ -89,53 +88,6 @@ take(char *data, size_t one, size_t n, void *w_)
     return n;
 }
 
-/* Has requests carry the token in 'file'. */
-static char *
-use_token(CURL *curl, const char *file)
-{
-    char token[8192];
-    FILE *stream = fopen(file, "re");
-    size_t n = stream ? fread(token, 1, sizeof token - 1, stream) : 0;
-
-    if (stream) {
-        fclose(stream);
-    }
-    token[n] = '\0';
-    token[strcspn(token, "\r\n")] = '\0';
-    if (!token[0]) {
-        return message("%s: it cannot be read or is empty, a file with a "
-                       "token is allowed",
-                       file);
-    }
-    curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-    curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, token);
-    return NULL;
-}
-
-/* Prepares a request for 'url'; 'write' gets the reply. */
-static char *
-prepare(struct list_watch *w, CURL *curl, const char *url,
-        curl_write_callback write)
-{
-    const struct list_source *s = w->source;
-
-    w->why[0] = '\0';
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR,
-                     s->socket ? "http,https" : "https,file");
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, s->socket);
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, w->why);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, write);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, w);
-    if (s->ca) {
-        curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca);
-    }
-    return s->token ? use_token(curl, s->token) : NULL;
-}
-
 static char *
 explain(const struct list_watch *w, CURLcode code)
 {
@@ -185,7 +137,8 @@ static char *
 fetch(struct list_watch *w)
 {
     CURL *curl = must(curl_easy_init());
-    char *error = prepare(w, curl, w->source->url, take);
+    char *error =
+        api_source_prepare(w->source, curl, w->source->url, take, w, w->why);
 
     if (!error) {
         CURLcode code;
@@ -275,7 +228,8 @@ start_watch(struct list_watch *w)
 
     w->watch = must(curl_easy_init());
     w->lost = false;
-    error = prepare(w, w->watch, url, take_events);
+    error =
+        api_source_prepare(w->source, w->watch, url, take_events, w, w->why);
     free(url);
     curl_multi_add_handle(w->multi, w->watch);
     if (error) {

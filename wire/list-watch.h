@@ -17,28 +17,16 @@
  *        ...read list_watch_list(w), an object with the array "items"...
  *    }
  *
- * Who listens in the place of the server must not get the token, and must not
- * say what pods there are.  So only https is allowed, with a certificate that
- * an authority has signed, besides files and unix sockets.
- *
  * After an error the list is read again, and the last one stays until then.
  * One thread. */
 
-struct list_source {
-    const char *url;    /* https or file; http with 'socket'. */
-    const char *socket; /* Unix socket to connect to instead of the
-                         * host of the URL, or NULL. */
-    const char *token;  /* File with a bearer token, read for each
-                         * request, or NULL. */
-    const char *ca;     /* File of certificates of authorities, NULL
-                         * for the system's. */
-};
+#include "wire/api-source.h"
 
 struct json_t; /* Of jansson.h. */
 struct list_watch;
 
 /* The source must outlive it. */
-struct list_watch *list_watch_create(const struct list_source *);
+struct list_watch *list_watch_create(const struct api_source *);
 void list_watch_destroy(struct list_watch *);
 
 /* Follows the list for 'ms', or reads it then.  Returns NULL or a malloc()'d

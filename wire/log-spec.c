@@ -9,7 +9,7 @@
 
 #include "base/json-check.h"
 #include "base/memory.h"
-#include "wire/cgroup-path.h"
+#include "base/name.h"
 #include "wire/log-expression.h"
 
 #define MAX_RULES 256
@@ -127,32 +127,25 @@ check_regex(const char *text)
 static char *
 check_name(const char *name)
 {
-    return cgroup_name_is_valid(name) ? NULL
-           : message("\"%.40s\" is not a name, "CGROUP_NAME_RULE, name);
+    return name_is_valid_metric(name)
+               ? NULL
+               : message("\"%.40s\" is not " METRIC_RULE, name);
 }
 
-/* Returns the first part of 'text', at most 31 bytes, that is a valid name. */
+/* Returns the first word of the expression 'text'. */
 static char *
-derive_name(const char *text)
+first_word(const char *text)
 {
-    char *name = allocate(32, 1);
     size_t n = 0;
 
     while (*text && !isalnum((unsigned char) *text)) {
         text++;
     }
-    for (; *text && n < 31; text++) {
-        bool good = isalnum((unsigned char) *text) || strchr("._-", *text);
-
-        if (!good && *text != '/') {
-            break;
-        }
-        name[n++] = good ? *text : '_';
+    while (isalnum((unsigned char) text[n])
+           || (text[n] && strchr("._-/", text[n]))) {
+        n++;
     }
-    if (!cgroup_name_is_valid(name)) {
-        strcpy(name, "metric");
-    }
-    return name;
+    return message("%.*s", (int) n, text);
 }
 
 /* Sets defaults. */
@@ -160,17 +153,23 @@ static void
 complete(struct log_spec *s)
 {
     char **iteration = &s->keys[LOG_ITERATION], **name = &s->keys[LOG_NAME];
-    const char *metric = s->keys[LOG_METRIC];
+    const char *metric = s->keys[LOG_METRIC], *folder = "/metrics/";
 
     if (!*iteration && (s->format == LOG_JSON_LINES || s->format == LOG_CSV)) {
         *iteration = duplicate("iteration");
     }
     if (!*name && metric) {
-        *name = derive_name(metric);
+        *name =
+            s->format == LOG_REGEX ? first_word(metric) : duplicate(metric);
     } else if (!*name && s->format == LOG_MLFLOW) {
+        const char *at = strstr(s->path, folder);
         const char *slash = strrchr(s->path, '/');
 
-        *name = derive_name(slash ? slash + 1 : "");
+        *name = duplicate(at ? at + strlen(folder) : slash ? slash + 1 : "");
+    }
+    if (*name && !name_is_valid_metric(*name)) {
+        free(*name);
+        *name = duplicate("metric");
     }
 }
 

@@ -10,8 +10,9 @@
  *
  *    char *error = progress_parse(data, size, name, &progress);
  *
- * docs/interfaces.md lists the members.  Unknown members are ignored, because
- * an older agent must accept the datagrams of newer jobs.
+ * docs/interfaces.md lists the members, of which progress-json.h reads those
+ * of the progress.  Unknown members are ignored, because an older agent must
+ * accept the datagrams of newer jobs.
  *
  * No state.  Thread-safe. */
 
@@ -19,8 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/name.h"
+
 #define PROGRESS_MAX_BYTES 4096
-#define PROGRESS_NAME_SIZE 64   /* "COJOB/JOB" and a null byte. */
+#define PROGRESS_NAME_SIZE NAME_PAIR_SIZE /* "COJOB/JOB". */
 #define PROGRESS_MAX_INTEGER                       \
     (INT64_C(1) << 53) /* A double holds all up to \
                         * it exactly. */
@@ -33,9 +36,10 @@ struct progress {
     int64_t stage;              /* Rung, -1 if unknown. */
     int64_t time;               /* ms since the epoch by the job's clock, 0
                                  * if unknown. */
-    char metric[32];            /* Name of 'value', empty if there is none. */
+    char metric[METRIC_SIZE];   /* Name of 'value', empty if there is none. */
     double value;               /* Finite. */
     bool has_value;
+    bool left_out; /* A member beside the iteration was none. */
 };
 
 char *progress_parse(const char *data, size_t size,

@@ -376,8 +376,10 @@ struct shim_burst_stats {
  * refused or replaced, since the job got the slot; only slots with some. */
 struct shim_refused {
     uint16_t slot;
-    uint16_t pad[3]; /* 0. */
-    uint64_t count;
+    uint16_t pad;     /* 0. */
+    uint32_t records; /* Of congestion control: refused or replaced because a
+                       * table was full. */
+    uint64_t count;   /* Flows whose received packets would have the slot. */
 };
 
 #define SHIM_BIN_MS 10

@@ -5,18 +5,32 @@
 
 /* Applies the controller's order to the packets of this host.
  *
- * There are two ways: a shim in the path of all packets (shim.h), and the
- * kernel's own queues with a program that marks packets (bpf/kernel.h).  The
- * agent sets what it wants; an actuator compares that with what it has, and
- * changes what differs when it runs.
+ * There are two ways.  The agent sets what it wants; an actuator compares that
+ * with what it has, and changes what differs when it runs.
  *
- *    actuator_set_job(a, &row, true);
+ * A shim in the path of all packets orders by rank.  The actuator keeps a
+ * connection to the shim's control socket, and asks for the shim's slots after
+ * each connect.  Jobs have no slots before the first one, as the tags of the
+ * kernel (wire/slot-tag.h) must have the numbers that the shim has.  While
+ * there is no connection, bypass.h decides whether the kernel forwards in
+ * place of the shim.
+ *
+ * Without a shim, the program of the kernel at the uplink knows the slot of
+ * each packet (identity.h).  The actuator writes the rows that it reads, with
+ * the DSCP by which switches order, and for each uplink the priority that puts
+ * a packet into the queue of its level, where there are such queues.  It makes
+ * none: tc.h does, where the operator asks for that.  What the kernel does not
+ * give: ranks within a level, grants, and a share for control packets.  The
+ * end of the lease is written too, so that a dead agent's order ends; slots
+ * and counters go on, and the next agent finds the names of the jobs in the
+ * rows.
+ *
+ *    a = shim_actuator_create(path, NULL, &events, aux);     // Or
+ *    a = kernel_actuator_create(identity, &config, &events, aux);
+ *    actuator_set_job(a, "asha/t0", &row, true);
  *    actuator_set(a, &wanted);
- *    for (;;) {
- *        actuator_run(a);                // Calls events.
- *        actuator_wait(a);
- *        poll_block();
- *    }
+ *    actuator_run(a);                // Calls events.
+ *    actuator_wait(a);
  *    actuator_destroy(a);
  *
  * Arguments are copied; events must outlive the actuator.  Main thread
@@ -29,6 +43,9 @@
 #include "agent/actuate/shim-tables.h"
 #include "wire/shim-protocol.h"
 
+struct bypass_ports;
+struct identity;
+struct route_socket;
 struct traffic_totals;
 
 struct actuator_events {
@@ -98,6 +115,24 @@ struct actuator_class {
     void (*get_status)(const struct actuator *, struct actuator_status *);
 };
 
+/* 'path' is the shim's control socket.  'bypass' may be NULL, see bypass.h. */
+struct actuator *shim_actuator_create(const char *path,
+                                      const struct bypass_ports *bypass,
+                                      const struct actuator_events *,
+                                      void *aux);
+
+struct kernel_config {
+    char *const *uplinks;
+    size_t n_uplinks;
+    uint64_t rate_bps; /* Of all uplinks, 0 if unknown. */
+};
+
+/* 'identity' and what the configuration points to must outlive it. */
+struct actuator *kernel_actuator_create(struct identity *,
+                                        const struct kernel_config *,
+                                        const struct actuator_events *,
+                                        void *aux);
+
 static inline void
 actuator_init(struct actuator *a, const struct actuator_class *class,
               const struct actuator_events *events, void *aux)
@@ -108,7 +143,7 @@ actuator_init(struct actuator *a, const struct actuator_class *class,
     slot_table_init(&a->slots);
 }
 
-/* Reports the traffic of a slot of actuator 'a_'; see traffic.h. */
+/* Reports the traffic of a slot of actuator 'a_'; see shim-tables.h. */
 static inline void
 actuator_report_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
                         void *a_)
@@ -147,12 +182,13 @@ actuator_set(struct actuator *a, const struct actuator_wanted *wanted)
     a->class->set(a, wanted);
 }
 
-/* Sets the row of the job that 'row' names; its member 'slot' is ignored.  If
+/* Sets the row of 'job'; its members 'slot' and 'name' are ignored.  If
  * 'decided' is false, a row from before the agent's restart may stay. */
 static inline void
-actuator_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
+actuator_set_job(struct actuator *a, const char *job,
+                 const struct shim_slot *row, bool decided)
 {
-    slot_table_want(&a->slots, row, decided);
+    slot_table_want(&a->slots, job, row, decided);
     a->changed = true;
 }
 
@@ -184,5 +220,29 @@ actuator_get_status(const struct actuator *a, struct actuator_status *status)
 {
     a->class->get_status(a, status);
 }
+
+/* Which priority puts a packet into which queue of an uplink, for a test.
+ *
+ * The kernel orders by what is at the uplink already: the traffic classes of
+ * its card (mqprio, ets), the bands of fq (since 6.7), prio and pfifo_fast, or
+ * of such queues below mq, and the classes of tc.h.  All select a queue
+ * by the priority of the packet, each by a map of its own, so a priority is
+ * chosen for each level such that the map gives a higher level an earlier
+ * queue.  If there are fewer queues than levels, neighbouring levels share
+ * one; the default level has the last one.  Of mqprio, the highest class is
+ * taken for the first, as IEEE 802.1Q has it.
+ *
+ * An interface without queues, as of a VLAN or a bond, has those of the one
+ * below it; of the ports of a bond, one counts. */
+struct uplink_queues {
+    int n;         /* Queues that are used, 0 if priorities mean nothing. */
+    char kind[16]; /* Of the qdisc, "" if 'n' is 0. */
+    uint32_t priority[SHIM_N_LEVELS];
+};
+
+/* 'levels' has a bit for each level that the policy uses.  Returns 0 or a
+ * positive errno. */
+int uplink_queues_find(struct route_socket *, int ifindex, uint8_t levels,
+                       struct uplink_queues *);
 
 #endif /* agent/actuate/actuator.h */

@@ -8,10 +8,13 @@
 #include <string.h>
 
 #include "agent/identify/registry.h"
+#include "base/name.h"
 #include "util.h"
 
 struct slot_job {
-    struct shim_slot want;      /* 'slot' is its number, 0 if none is free. */
+    const char *name;           /* Whole. */
+    struct shim_slot want;      /* 'slot' is its number, 0 if none is free;
+                                 * 'name' is shortened to what fits. */
     uint64_t next_bin;          /* First bin that has not been received. */
     bool decided;               /* False: a row that the shim already has for
                                  * this name is as good as 'want'. */
@@ -70,23 +73,25 @@ take_row(struct slot_table *st, struct slot_job *job)
     return false;
 }
 
-/* Wants 'row' for the job that it names; its 'slot' is ignored.  If not
- * 'decided', the order has no row for the job yet: a row of that name that the
- * shim has may stay. */
+/* Wants 'row' for the job called 'name'; the row's 'slot' and 'name' are
+ * ignored.  If not 'decided', the order has no row for the job yet: a row of
+ * that name that the shim has may stay. */
 void
-slot_table_want(struct slot_table *st, const struct shim_slot *row,
-                bool decided)
+slot_table_want(struct slot_table *st, const char *name,
+                const struct shim_slot *row, bool decided)
 {
-    struct slot_job *job = shash_find_data(&st->jobs, row->name);
+    struct slot_job *job = shash_find_data(&st->jobs, name);
     uint16_t number = job ? job->want.slot : 0;
     bool is_new = !job;
 
     if (is_new) {
         job = xzalloc(sizeof *job);
-        shash_add(&st->jobs, row->name, job);
+        job->name = shash_add(&st->jobs, name, job)->name;
     }
     job->want = *row;
     job->want.slot = number;
+    memset(job->want.name, 0, sizeof job->want.name);
+    name_shorten(name, job->want.name, sizeof job->want.name);
     job->decided = decided;
     if (is_new && !take_row(st, job)) {
         find_number(st, job);
@@ -150,13 +155,6 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
     }
 }
 
-static bool
-is_as_wanted(const struct slot_job *job, const struct shim_slot *have)
-{
-    return job->decided ? !memcmp(&job->want, have, sizeof *have)
-                        : have->slot && !strcmp(job->want.name, have->name);
-}
-
 /* Stores in '*changes' what has to be sent so that the shim has what is
  * wanted, and from now on takes it that the shim has it. */
 void
@@ -173,7 +171,10 @@ slot_table_changes(struct slot_table *st, struct slot_changes *changes)
             find_number(st, job);
         }
         have = &st->installed[job->want.slot];
-        if (job->want.slot && !is_as_wanted(job, have)) {
+        if (job->want.slot
+            && (job->decided
+                    ? memcmp(&job->want, have, sizeof *have) != 0
+                    : !have->slot || strcmp(job->want.name, have->name))) {
             *have = changes->set[changes->n_set++] = job->want;
         }
     }
@@ -201,7 +202,7 @@ slot_table_name(const struct slot_table *st, uint16_t slot)
     const struct slot_job *job
         = slot < SHIM_MAX_SLOTS ? st->owners[slot] : NULL;
 
-    return job ? job->want.name : NULL;
+    return job ? job->name : NULL;
 }
 
 /* Returns the number of the next bin of the job that has 'slot', which the
@@ -212,4 +213,71 @@ slot_table_next_bin(struct slot_table *st, uint16_t slot)
     struct slot_job *job = slot < SHIM_MAX_SLOTS ? st->owners[slot] : NULL;
 
     return job ? &job->next_bin : NULL;
+}
+
+/* Traffic. */
+
+/* Returns the increase of a counter from '*lastp' to 'now', and stores
+ * 'now' in '*lastp'.  A counter that has decreased was reset to 0. */
+static uint64_t
+increase(uint64_t *lastp, uint64_t now)
+{
+    uint64_t delta = now >= *lastp ? now - *lastp : now;
+
+    *lastp = now;
+    return delta;
+}
+
+/* Adds the counters of a slot with a valid number. */
+static void
+add_slot(struct traffic *tr, const struct shim_slot_stats *slot,
+         traffic_func *on_slot, void *aux)
+{
+    struct traffic_slot *last = &tr->slots[slot->slot];
+    bool starting = tr->old && !last->seen;
+    uint64_t tx = increase(&last->tx_bytes, slot->tx_bytes);
+    uint64_t rx = increase(&last->rx_bytes, slot->rx_bytes);
+    uint64_t dropped = increase(&last->dropped, slot->tx_dropped);
+    unsigned int level =
+        (slot->level < SHIM_N_LEVELS ? slot->level : SHIM_LEVEL_DEFAULT);
+
+    last->seen = true;
+    if (!starting) {
+        tr->total.level_bytes[level] += tx;
+        tr->total.level_dropped[level] += dropped;
+        if (tx || rx) {
+            on_slot(slot->slot, tx, rx, aux);
+        }
+    }
+}
+
+/* Adds a reply to SHIM_STATS with 'n' slots.  Calls 'on_slot' with 'aux' for
+ * each slot with traffic since the last reply. */
+void
+traffic_add_stats(struct traffic *tr, const struct shim_stats *stats,
+                  const struct shim_slot_stats *slots, size_t n,
+                  traffic_func *on_slot, void *aux)
+{
+    bool first = !tr->boot_id;
+    struct traffic_totals total = tr->total;
+
+    if (tr->boot_id != stats->boot_id) {
+        tr->old = first;
+        memset(tr->slots, 0, sizeof tr->slots);
+        memset(&tr->last, 0, sizeof tr->last);
+        tr->boot_id = stats->boot_id;
+    }
+    total.tx_bytes += increase(&tr->last.tx_bytes, stats->tx_bytes);
+    total.rx_bytes += increase(&tr->last.rx_bytes, stats->rx_bytes);
+    total.ip_bytes += increase(&tr->last.ip_bytes, stats->tx_ip_bytes);
+    total.default_bytes +=
+        increase(&tr->last.default_bytes, stats->tx_default_bytes);
+    if (!first) {
+        tr->total = total;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (slots[i].slot > 0 && slots[i].slot < SHIM_MAX_SLOTS) {
+            add_slot(tr, &slots[i], on_slot, aux);
+        }
+    }
 }

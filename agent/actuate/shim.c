@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "agent/actuate/shim.h"
+#include "agent/actuate/actuator.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,10 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/actuator.h"
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/shim-tables.h"
-#include "agent/actuate/traffic.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "timeval.h"
@@ -29,7 +27,10 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
 #define REFUSED_MS 1000        /* Between requests of SHIM_REFUSED. */
-#define PEERS_MS 1000          /* Between requests of SHIM_PEERS. */
+/* New flows in that time beyond the share: fewer replace old ones of the
+ * job. */
+#define MANY_FLOWS 1000
+#define PEERS_MS 1000 /* Between requests of SHIM_PEERS. */
 /* Up to FEW_JOBS, bins are requested each time, so that iterations are counted
  * early; with more jobs one time of SELDOM: the shim keeps a little more than
  * a second. */
@@ -75,8 +76,8 @@ struct shim_actuator {
     long long last_rx;          /* time_msec() of the last message, or of the
                                  * connect. */
 
-    struct slot_changes slot_changes; /* Too large for the stack. */
-    uint64_t refused[SHIM_MAX_SLOTS]; /* Of the last reply. */
+    struct slot_changes slot_changes;            /* Too large for the stack. */
+    struct shim_refused refused[SHIM_MAX_SLOTS]; /* The last, by slot. */
 };
 
 static const struct actuator_class shim_actuator_class;
@@ -123,19 +124,6 @@ send_request(struct shim_actuator *s, enum shim_msg_type type,
     shim_client_send(s->conn, type, body, size, NULL);
 }
 
-/* Stores in '*np' the number of items of 'item' bytes that follow the first
- * 'head' bytes of a message of 'size' bytes.  Returns false if the message
- * ends within an item. */
-static bool
-count_items(size_t size, size_t head, size_t item, size_t *np)
-{
-    if (size < head || (size - head) % item) {
-        return false;
-    }
-    *np = (size - head) / item;
-    return true;
-}
-
 /* Requests the tables of the shim; changes are sent relative to them. */
 static void
 request_tables(struct shim_actuator *s)
@@ -147,35 +135,26 @@ request_tables(struct shim_actuator *s)
     send_request(s, SHIM_SLOT_LIST, NULL, 0);
 }
 
-static void
-report_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
-              size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *job = slot_table_name(&s->base.slots, slots[i].slot);
-
-        if (job) {
-            s->base.events->bursts(job, &slots[i].tx_bursts,
-                                   &slots[i].rx_bursts, s->base.aux);
-        }
-    }
-}
+/* Handle the reply to a request, 'n' items after its head. */
 
 static int
-handle_stats(struct shim_actuator *s, const void *body, size_t size)
+handle_stats(struct shim_actuator *s, const void *body, size_t n)
 {
     const struct shim_stats *stats = body;
     const struct shim_slot_stats *slots = (const void *) (stats + 1);
-    size_t n;
 
-    if (!count_items(size, sizeof *stats, sizeof *slots, &n)) {
-        return EPROTO;
-    }
     /* Until the lists have arrived, slots may have other numbers. */
     if (!s->pending) {
         traffic_add_stats(&s->traffic, stats, slots, n,
                           actuator_report_traffic, &s->base);
-        report_bursts(s, slots, n);
+        for (size_t i = 0; i < n; i++) {
+            const char *job = slot_table_name(&s->base.slots, slots[i].slot);
+
+            if (job) {
+                s->base.events->bursts(job, &slots[i].tx_bursts,
+                                       &slots[i].rx_bursts, s->base.aux);
+            }
+        }
         s->queued_bytes = stats->queued_bytes;
         s->stats = *stats;
     }
@@ -183,17 +162,12 @@ handle_stats(struct shim_actuator *s, const void *body, size_t size)
 }
 
 static int
-handle_bins(struct shim_actuator *s, const void *body, size_t size)
+handle_bins(struct shim_actuator *s, const void *body, size_t n)
 {
     const struct shim_bins *head = body;
     const struct shim_bin *bins = (const void *) (head + 1);
-    uint64_t *next;
-    size_t n;
+    uint64_t *next = slot_table_next_bin(&s->base.slots, head->slot);
 
-    if (!count_items(size, sizeof *head, sizeof *bins, &n)) {
-        return EPROTO;
-    }
-    next = slot_table_next_bin(&s->base.slots, head->slot);
     if (next) {
         *next = head->first + n;
         s->base.events->bins(slot_table_name(&s->base.slots, head->slot),
@@ -250,13 +224,8 @@ request_counters(struct shim_actuator *s, long long now)
 /* Handles the last reply to request_tables(): the tables of the shim are
  * known, and changes may be sent. */
 static int
-handle_list(struct shim_actuator *s, const void *body, size_t size)
+handle_list(struct shim_actuator *s, const void *body, size_t n)
 {
-    size_t n;
-
-    if (!count_items(size, 0, sizeof(struct shim_slot), &n)) {
-        return EPROTO;
-    }
     slot_table_adopt(&s->base.slots, body, n);
     s->base.has_numbers = true;
     if (s->pending) {
@@ -273,45 +242,39 @@ handle_list(struct shim_actuator *s, const void *body, size_t size)
 }
 
 static int
-handle_refused(struct shim_actuator *s, const void *body, size_t size)
+handle_refused(struct shim_actuator *s, const void *body, size_t n)
 {
     const struct shim_refused *refused = body;
-    size_t n;
 
-    if (!count_items(size, 0, sizeof *refused, &n)) {
-        return EPROTO;
-    }
     for (size_t i = 0; i < n; i++) {
         uint16_t slot = refused[i].slot % SHIM_MAX_SLOTS;
         const char *job = slot_table_name(&s->base.slots, slot);
-        uint64_t was = s->refused[slot], now = refused[i].count;
+        int64_t flows = refused[i].count - s->refused[slot].count;
+        int32_t records = refused[i].records - s->refused[slot].records;
+        uint64_t new =
+            (flows < MANY_FLOWS ? 0 : flows) + (records < 0 ? 0 : records);
 
-        s->refused[slot] = now;
-        if (job && now > was) {
-            s->base.events->refused(job, now - was, s->base.aux);
+        s->refused[slot] = refused[i];
+        if (job && new) {
+            s->base.events->refused(job, new, s->base.aux);
         }
     }
     return 0;
 }
 
 static int
-handle_peers(struct shim_actuator *s, const void *body, size_t size)
+handle_peers(struct shim_actuator *s, const void *body, size_t n)
 {
-    size_t n;
-
-    if (!count_items(size, 0, sizeof(struct shim_peer), &n)) {
-        return EPROTO;
-    }
     s->base.events->peers(body, n, s->base.aux);
     return 0;
 }
 
 static int
-handle_ports(struct shim_actuator *s, const void *body, size_t size)
+handle_ports(struct shim_actuator *s, const void *body, size_t n OVS_UNUSED)
 {
     const struct shim_ports *ports = body;
 
-    if (size < sizeof *ports || !memchr(ports->host, '\0', sizeof ports->host)
+    if (!memchr(ports->host, '\0', sizeof ports->host)
         || !memchr(ports->uplink, '\0', sizeof ports->uplink)) {
         return EPROTO;
     }
@@ -319,70 +282,64 @@ handle_ports(struct shim_actuator *s, const void *body, size_t size)
     return 0;
 }
 
-/* Handles a refused change: requests all tables again after RESYNC_MS, and
- * with them the change. */
-static void
-handle_refusal(struct shim_actuator *s, uint16_t type, int status)
+static int
+handle_hello(struct shim_actuator *s, const void *body, size_t n OVS_UNUSED)
 {
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-    VLOG_WARN_RL(&rl, "%s: the shim refused request %"PRIu16", retrying "
-                 "(%s)", s->path, type, ovs_strerror(status));
-    s->next_sync = MIN(s->next_sync, time_msec() + RESYNC_MS);
+    memcpy(&s->hello, body, sizeof s->hello);
+    return 0;
 }
+
+static int
+handle_about(struct shim_actuator *s, const void *body, size_t n)
+{
+    free(s->about);
+    s->about = xmemdup0(body, MIN(n, SHIM_MAX_ABOUT));
+    return 0;
+}
+
+/* Replies, by the type of the message. */
+static const struct reply {
+    int (*handle)(struct shim_actuator *, const void *body, size_t n);
+    size_t head, item; /* Bytes of its head, and of each item after that. */
+    bool needed;       /* Without it the connection is of no use. */
+} replies[] = {
+    [SHIM_HELLO] = { handle_hello, sizeof(struct shim_hello), 1, true },
+    [SHIM_SLOT_LIST] = { handle_list, 0, sizeof(struct shim_slot), true },
+    [SHIM_STATS] = { handle_stats, sizeof(struct shim_stats),
+                     sizeof(struct shim_slot_stats), false },
+    [SHIM_BINS] = { handle_bins, sizeof(struct shim_bins),
+                    sizeof(struct shim_bin), false },
+    [SHIM_PORTS] = { handle_ports, sizeof(struct shim_ports), 1, false },
+    [SHIM_REFUSED] = { handle_refused, 0, sizeof(struct shim_refused), false },
+    [SHIM_ABOUT] = { handle_about, 0, 1, false },
+    [SHIM_PEERS] = { handle_peers, 0, sizeof(struct shim_peer), false },
+};
 
 static int
 handle_message(struct shim_actuator *s, const struct shim_msg *msg,
                const void *body, size_t size)
 {
-    switch (msg->type) {
-    case SHIM_STATS:
-        return msg->status ? 0 : handle_stats(s, body, size);
+    const struct reply *r =
+        msg->type < ARRAY_SIZE(replies) ? &replies[msg->type] : NULL;
 
-    case SHIM_BINS:
-        return msg->status ? 0 : handle_bins(s, body, size);
-
-    case SHIM_PORTS:
-        if (msg->status) {
-            bypass_received(s->bypass, NULL);
-            return 0;
-        }
-        return handle_ports(s, body, size);
-
-    case SHIM_REFUSED:
-        return msg->status ? 0 : handle_refused(s, body, size);
-
-    case SHIM_HELLO:
-        if (msg->status || size < sizeof s->hello) {
-            return msg->status ? msg->status : EPROTO;
-        }
-        memcpy(&s->hello, body, sizeof s->hello);
-        return 0;
-
-    case SHIM_SLOT_LIST:
-        return msg->status ? msg->status : handle_list(s, body, size);
-
-    case SHIM_ABOUT:
-        if (!msg->status) {
-            free(s->about);
-            s->about = xmemdup0(body, MIN(size, SHIM_MAX_ABOUT));
-        }
-        return 0;
-
-    case SHIM_PEERS:
-        return msg->status ? 0 : handle_peers(s, body, size);
-
-    case SHIM_SLOT_SET:
-    case SHIM_SLOT_CLEAR:
+    if (msg->type == SHIM_SLOT_SET || msg->type == SHIM_SLOT_CLEAR) {
         s->n_pending_changes = MAX(s->n_pending_changes - 1, 0);
-        if (msg->status) {
-            handle_refusal(s, msg->type, msg->status);
-        }
-        return 0;
+        if (msg->status) { /* All tables are requested again. */
+            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
-    default:
-        return 0;
+            VLOG_WARN_RL(
+                &rl, "%s: the shim refused request %" PRIu16 ", retrying (%s)",
+                s->path, msg->type, ovs_strerror(msg->status));
+            s->next_sync = MIN(s->next_sync, time_msec() + RESYNC_MS);
+        }
+    } else if (r && r->handle && !msg->status) {
+        return size < r->head || (size - r->head) % r->item
+                   ? EPROTO
+                   : r->handle(s, body, (size - r->head) / r->item);
+    } else if (msg->type == SHIM_PORTS) {
+        bypass_received(s->bypass, NULL);
     }
+    return r && r->needed ? msg->status : 0;
 }
 
 /* Handles received messages, MAX_MESSAGES_PER_RUN at most.  Returns 0, or a

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/tc-program.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "agent/identify/process.h"
 #include "shim/ports/route-socket.h"
 #include "stream.h"
@@ -121,18 +121,6 @@ doctor_kernel_is_from(const struct doctor *d, int major, int minor)
 
 /* The kernel: features and settings. */
 
-/* Returns the deepest existing directory of 'path' below the root. */
-static char *
-deepest(const struct doctor *d, const char *path)
-{
-    char *there = xstrdup(path);
-
-    while (*there && !has(d, there, F_OK)) {
-        *strrchr(there, '/') = '\0';
-    }
-    return there;
-}
-
 /* Checks that the root of the tree of jobs exists or can be created. */
 static void
 check_cgroup(struct doctor *d)
@@ -147,8 +135,11 @@ check_cgroup(struct doctor *d)
             "no cgroup v2 file system is mounted: no job can be found");
     } else {
         char *tree = xasprintf("%s/%s", mount, d->config->cgroup);
-        char *there = deepest(d, tree);
+        char *there = xstrdup(tree); /* The deepest one that exists. */
 
+        while (*there && !has(d, there, F_OK)) {
+            *strrchr(there, '/') = '\0';
+        }
         if (has(d, there, W_OK | X_OK)) {
             add(d, "cgroup", DOCTOR_OK, NULL, "jobs have theirs below %s",
                 tree);
@@ -333,16 +324,6 @@ check_tcp(struct doctor *d)
     }
 }
 
-/* Returns true if the host's clock is synchronised, or the kernel does not
- * report that to this process. */
-static bool
-is_synchronised(void)
-{
-    struct timex t = { .modes = 0 };
-
-    return adjtimex(&t) < 0 || !(t.status & STA_UNSYNC);
-}
-
 static void
 check_clock(struct doctor *d)
 {
@@ -351,6 +332,7 @@ check_clock(struct doctor *d)
     bool slow = source && (!strcmp(source, "hpet")
                            || !strcmp(source, "acpi_pm")
                            || !strcmp(source, "jiffies"));
+    struct timex t = { .modes = 0 };
 
     if (slow) {
         add(d, "clock", DOCTOR_NOTE,
@@ -358,7 +340,7 @@ check_clock(struct doctor *d)
                     "constant"),
             "the clock is %s, which takes a microsecond to read", source);
     }
-    if (!*d->config->root && !is_synchronised()) {
+    if (!*d->config->root && adjtimex(&t) >= 0 && t.status & STA_UNSYNC) {
         add(d, "clock", DOCTOR_NOTE,
             xstrdup("start chrony or systemd-timesyncd"),
             "the clock follows no other: times that hosts tell cannot be "
@@ -495,7 +477,10 @@ check_ports(struct doctor *d)
  * GRO and XDP at the host's end of a pod's interface take away, and bits of
  * the mark, of which Cilium uses nearly all.  Without TCX a filter of another
  * program may run before the agent's.  What a pod or guest sends by a virtual
- * function, and what WireGuard encrypts, is not seen at all. */
+ * function, and what WireGuard encrypts, is not seen at all.
+ *
+ * A shim at the uplink sees what is inside an overlay's tunnels
+ * (shim/classify/ parse.h) once it has their endpoints. */
 
 #define MAX_PROGRAMS 64 /* Of an interface and direction. */
 
@@ -506,7 +491,38 @@ struct iface {
     char kind[16];
     int bridge;   /* Index of its bridge, or 0. */
     bool has_xdp; /* A program of its driver. */
+    bool is_up;
+    ovs_be16 tunnel_port; /* UDP port of VXLAN or Geneve, or 0. */
 };
+
+/* A kind of tunnel between nodes, as a shim sees it. */
+struct overlay {
+    const char *kind, *name;
+    uint16_t port_attr; /* Of its UDP port, 0 without one. */
+    bool only;          /* No other port can be given to a shim. */
+    int ports[2];       /* Those that a shim reads; -1: it reads nothing. */
+};
+
+static const struct overlay *
+find_overlay(const char *kind)
+{
+    static const struct overlay overlays[] = {
+        { "vxlan", "VXLAN", IFLA_VXLAN_PORT, false, { 4789, 8472 } },
+        { "geneve", "Geneve", IFLA_GENEVE_PORT, true, { 6081 } },
+        { "ipip", "IP in IP", 0, false, { 0 } },
+        { "ip6tnl", "IP in IPv6", 0, false, { 0 } },
+        { "sit", "IPv6 in IP", 0, false, { 0 } },
+        { "gre", "GRE", 0, false, { -1 } },
+        { "gretap", "GRE", 0, false, { -1 } },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(overlays); i++) {
+        if (!strcmp(kind, overlays[i].kind)) {
+            return &overlays[i];
+        }
+    }
+    return NULL;
+}
 
 struct ifaces {
     struct iface *all;
@@ -518,9 +534,11 @@ see_link(const struct nlmsghdr *nlh, void *ifaces_)
 {
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *xdp = route_attr(nlh, IFLA_XDP);
+    const struct overlay *overlay = find_overlay(route_link_kind(nlh));
     struct iface iface = { .index = link->ifi_index,
-                           .bridge = route_attr_u32(
-                               route_attr(nlh, IFLA_MASTER), 0) };
+                           .bridge =
+                               route_attr_u32(route_attr(nlh, IFLA_MASTER), 0),
+                           .is_up = link->ifi_flags & IFF_UP };
     struct ifaces *ifaces = ifaces_;
 
     ovs_strlcpy(iface.name, route_attr_string(route_attr(nlh, IFLA_IFNAME)),
@@ -528,6 +546,13 @@ see_link(const struct nlmsghdr *nlh, void *ifaces_)
     ovs_strlcpy(iface.kind, route_link_kind(nlh), sizeof iface.kind);
     xdp = route_attr_in(xdp, IFLA_XDP_ATTACHED);
     iface.has_xdp = xdp && mnl_attr_get_u8(xdp) == XDP_ATTACHED_DRV;
+    if (overlay && overlay->port_attr) {
+        route_attr_copy(
+            route_attr_in(
+                route_attr_in(route_attr(nlh, IFLA_LINKINFO), IFLA_INFO_DATA),
+                overlay->port_attr),
+            &iface.tunnel_port, sizeof iface.tunnel_port);
+    }
     if (ifaces->n >= ifaces->allocated) {
         ifaces->all =
             x2nrealloc(ifaces->all, &ifaces->allocated, sizeof *ifaces->all);
@@ -704,9 +729,40 @@ check_unseen(struct doctor *d, const struct iface *iface)
     }
     if (!strcmp(iface->kind, "wireguard")) {
         add(d, "pods", DOCTOR_NOTE, xstrdup("another tunnel, such as VXLAN"),
-            "%s: what WireGuard encrypts has no job at the uplink",
+            "%s: what WireGuard encrypts cannot be seen: it has no job at the "
+            "uplink",
             iface->name);
     }
+}
+
+/* Names an overlay of the host, how it is configured, and what lets a shim
+ * know the flows inside. */
+static void
+check_overlay(struct doctor *d, const struct iface *iface)
+{
+    const struct overlay *o = find_overlay(iface->kind);
+    int port = ntohs(iface->tunnel_port);
+    char *what;
+
+    if (!o || (!iface->is_up && !o->port_attr)) {
+        return; /* Each kind of IP in IP has an interface of the kernel. */
+    }
+    what =
+        (port ? xasprintf("%s: %s on UDP port %d", iface->name, o->name, port)
+              : xasprintf("%s: %s", iface->name, o->name));
+    if (o->ports[0] < 0 || (o->only && port != o->ports[0])) {
+        add(d, "overlay", DOCTOR_NOTE,
+            xstrdup("VXLAN, Geneve on UDP port 6081, or IP in IP"),
+            "%s cannot be seen: a shim does not know the flows inside", what);
+    } else {
+        add(d, "overlay", DOCTOR_OK, NULL,
+            "%s: a shim knows the flows inside with --vxlan and the addresses "
+            "of the nodes%s",
+            what,
+            port == o->ports[0] || port == o->ports[1] ? ""
+                                                       : ", and --vxlan-port");
+    }
+    free(what);
 }
 
 void
@@ -714,12 +770,16 @@ doctor_check_interfaces(struct doctor *d)
 {
     struct ifaces ifaces = { .n = 0 };
     struct route_socket *rs;
-    size_t n_before = d->n;
+    size_t n_before;
 
     if (*d->config->root || route_socket_open(-1, &rs)) {
         return;
     }
     route_socket_list_links(rs, see_link, &ifaces);
+    for (size_t i = 0; i < ifaces.n; i++) {
+        check_overlay(d, &ifaces.all[i]);
+    }
+    n_before = d->n;
     for (size_t i = 0; i < ifaces.n; i++) {
         check_programs(d, rs, &ifaces.all[i]);
         check_unseen(d, &ifaces.all[i]);

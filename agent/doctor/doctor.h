@@ -70,8 +70,8 @@ struct doctor {
 struct doctor *doctor_examine(const struct doctor_config *);
 void doctor_destroy(struct doctor *);
 
-/* For tests: adds findings "pods", and returns true if the host's kernel is at
- * least 'major'.'minor', or its version is unknown. */
+/* For tests: adds findings "overlay" and "pods", and returns true if the
+ * host's kernel is at least 'major'.'minor', or its version is unknown. */
 void doctor_check_interfaces(struct doctor *);
 bool doctor_kernel_is_from(const struct doctor *, int major, int minor);
 

@@ -4,17 +4,21 @@
 
 #include "agent/identify/environ.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <cjson/cJSON.h>
 
+#include "base/name.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 
 struct block {
     const char *text;           /* Strings that each end in a null byte. */
     size_t size;
+    char *(*host)(pid_t); /* Host name of... */
+    pid_t pid;            /* ...the process. */
 };
 
 /* Row of a framework.  All variables that it names must be present. */
@@ -24,6 +28,7 @@ struct row {
                                  * and '-', or is the whole name if 'cojob'
                                  * is NULL; may be NULL. */
     const char *job;            /* Variable with the job. */
+    bool is_address;            /* The job begins with an address. */
     const char *job_more;       /* Variable whose value follows after '-',
                                  * or NULL. */
 
@@ -106,35 +111,94 @@ extract_tf_config(const char *value, const struct block *b OVS_UNUSED)
 /* More specific rows first: a framework runs below a launcher, and the search
  * is known to its tool. */
 static const struct row rows[] = {
-    { NULL, "STAGECOACH_COJOB", "STAGECOACH_JOB", NULL, NULL },
-    { "nni", "NNI_EXP_ID", "NNI_TRIAL_JOB_ID", NULL, NULL },
-    { "katib", NULL, "KATIB_TRIAL_NAME", NULL, NULL },
-    { "slurm", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", NULL, NULL },
-    { "slurm", NULL, "SLURM_JOB_ID", NULL, NULL },
-    { "torch", NULL, "TORCHELASTIC_RUN_ID", NULL, extract_run_id },
-    { "torch", NULL, "MASTER_ADDR", "MASTER_PORT", NULL },
-    { "ps-lite", NULL, "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", NULL },
-    { "horovod", NULL, "HOROVOD_GLOO_RENDEZVOUS_ADDR",
-      "HOROVOD_GLOO_RENDEZVOUS_PORT", NULL },
-    { "tensorflow", NULL, "TF_CONFIG", NULL, extract_tf_config },
-    { "mpi", NULL, "PMIX_NAMESPACE", NULL, NULL },
-    { "ray", NULL, "RAY_JOB_ID", NULL, NULL },
-    { "kubernetes", NULL, "HOSTNAME", NULL, extract_pod_job },
+    { NULL, "STAGECOACH_COJOB", "STAGECOACH_JOB" },
+    { "nni", "NNI_EXP_ID", "NNI_TRIAL_JOB_ID" },
+    { "katib", NULL, "KATIB_TRIAL_NAME" },
+    { "slurm", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID" },
+    { "slurm", NULL, "SLURM_JOB_ID" },
+    { "torch", NULL, "TORCHELASTIC_RUN_ID", .extract = extract_run_id },
+    { "torch", NULL, "MASTER_ADDR", true, "MASTER_PORT" },
+    { "ps-lite", NULL, "DMLC_PS_ROOT_URI", true, "DMLC_PS_ROOT_PORT" },
+    { "horovod", NULL, "HOROVOD_GLOO_RENDEZVOUS_ADDR", true,
+      "HOROVOD_GLOO_RENDEZVOUS_PORT" },
+    { "tensorflow", NULL, "TF_CONFIG", true, .extract = extract_tf_config },
+    { "mpi", NULL, "PMIX_NAMESPACE" },
+    { "ray", NULL, "RAY_JOB_ID" },
+    { "kubernetes", NULL, "HOSTNAME", .extract = extract_pod_job },
 };
+
+/* Returns true if each host would mean itself by 'address'. */
+static bool
+is_local(const char *address)
+{
+    static const char *const names[] = {
+        "localhost",  "localhost.localdomain", "localhost4",
+        "localhost6", "ip6-localhost",         "ip6-loopback"
+    };
+    struct in6_addr v6;
+    struct in_addr v4;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (!strcasecmp(address, names[i])) {
+            return true;
+        }
+    }
+    if (inet_pton(AF_INET6, address, &v6) == 1) {
+        if (!IN6_IS_ADDR_V4MAPPED(&v6)) {
+            return IN6_IS_ADDR_LOOPBACK(&v6) || IN6_IS_ADDR_UNSPECIFIED(&v6);
+        }
+        memcpy(&v4, &v6.s6_addr[12], sizeof v4);
+    } else if (inet_pton(AF_INET, address, &v4) != 1) {
+        return false;
+    }
+    return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET || !v4.s_addr;
+}
+
+/* Returns 'value', "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT", with the
+ * host name in place of a local address. */
+static char *
+without_local(const char *value, const struct block *b)
+{
+    const char *open = value[0] == '[' ? strchr(value, ']') : NULL;
+    const char *colon = strchr(value, ':');
+    bool has_port = !open && colon && !strchr(colon + 1, ':');
+    size_t n = open       ? open - value - 1
+               : has_port ? colon - value
+                          : strlen(value);
+    char *address = xmemdup0(value + (open != NULL), n);
+    char *host = is_local(address) ? b->host(b->pid) : NULL;
+    char *result = host ? xasprintf("%s%s", host, open ? open + 1 : value + n)
+                        : xstrdup(value);
+
+    free(host);
+    free(address);
+    return result;
+}
 
 static char *
 job_of_row(const struct row *row, const struct block *b)
 {
     const char *value = get(b, row->job);
     const char *more = row->job_more ? get(b, row->job_more) : NULL;
+    char *job;
 
     if (!value || (row->job_more && !more)) {
         return NULL;
     }
-    if (row->extract) {
-        return row->extract(value, b);
+    job = row->extract ? row->extract(value, b) : xstrdup(value);
+    if (job && row->is_address) {
+        char *address = job;
+
+        job = without_local(address, b);
+        free(address);
     }
-    return more ? xasprintf("%s-%s", value, more) : xstrdup(value);
+    if (job && more) {
+        char *first = job;
+
+        job = xasprintf("%s-%s", first, more);
+        free(first);
+    }
+    return job;
 }
 
 static char *
@@ -158,18 +222,19 @@ cojob_of_row(const struct row *row, const struct block *b, uid_t uid)
 /* Returns the job, "COJOB/JOB", of a process of user 'uid' with the 'size'
  * bytes of environment at 'environ', or NULL if no row matches. */
 char *
-environ_job(const char *environ, size_t size, uid_t uid)
+environ_job(const char *environ, size_t size, uid_t uid, char *(*host)(pid_t),
+            pid_t pid)
 {
-    const struct block b = { environ, size };
+    const struct block b = { environ, size, host, pid };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char *job = job_of_row(&rows[i], &b);
         char *cojob = job ? cojob_of_row(&rows[i], &b, uid) : NULL;
-        char job_name[32] = "", cojob_name[32] = "";
+        char job_name[NAME_SIZE] = "", cojob_name[NAME_SIZE] = "";
 
         if (cojob) {
-            cgroup_name_fit(job, job_name);
-            cgroup_name_fit(cojob, cojob_name);
+            name_fit(job, job_name);
+            name_fit(cojob, cojob_name);
         }
         free(cojob);
         free(job);

@@ -20,8 +20,13 @@
  * with the user's id: the jobs of two users are never of one cojob.
  * STAGECOACH_COJOB alone assigns the job of any row to that cojob.
  *
+ * A loopback address names nothing in a cluster: two hosts would have one job.
+ * In its place is the host name of the process's UTS namespace, in a pod the
+ * pod's name, so that Kubeflow's master, which has MASTER_ADDR=localhost, and
+ * its workers, which have the master's name, are one job.
+ *
  *    text = process_environ(pid, &size);
- *    name = environ_job(text, size, uid);
+ *    name = environ_job(text, size, uid, process_host_name, pid);
  *
  * Characters that are not allowed in names become '-'; a name that is too long
  * is cut and gets a hash of the whole name.
@@ -34,6 +39,9 @@
 /* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
 const char *environ_get(const char *environ, size_t size, const char *name);
 
-char *environ_job(const char *environ, size_t size, uid_t);
+/* 'host' returns the host name of a process, or NULL; it is called if it
+ * matters. */
+char *environ_job(const char *environ, size_t size, uid_t,
+                  char *(*host)(pid_t), pid_t);
 
 #endif /* agent/identify/environ.h */

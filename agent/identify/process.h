@@ -3,7 +3,7 @@
 #ifndef PROCESS_H
 #define PROCESS_H 1
 
-/* Data of a process from /proc.
+/* Data of processes from /proc, and the tree of cgroups of the host's jobs.
  *
  * Processes may exit at any time and their ids are reused.  Each function
  * reads once and reports a missing process; a process is the same as before if
@@ -24,7 +24,24 @@
  *        job_process_close(&p);
  *    }
  *
- * No state.  Thread-safe. */
+ * A process that "stagecoach run" starts is in ROOT/COJOB/JOB of the cgroup v2
+ * file system, with all its descendants.  The kernel stores the cgroup of each
+ * socket and identifies it by the inode of its directory.  So the tree is the
+ * host's record of its jobs, which survives the agent, and the key from a
+ * socket to a job.  Jobs may create cgroups below their own; sockets there
+ * belong to the job.
+ *
+ *    cgroup_scan(root, see_cgroup, aux);
+ *    if (!cgroup_is_populated(root, "asha/t0")) {
+ *        cgroup_remove(root, "asha/t0");
+ *    }
+ *
+ *    name = cgroup_job_at(root, path);            // "asha/t0"
+ *
+ * 'root' is the absolute path of ROOT.  A scan reads a bounded number of
+ * directories, never follows links, and ignores invalid names.
+ *
+ * The caller frees names.  No state.  Thread-safe. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +72,10 @@ bool process_user(pid_t, uid_t *uidp);
 
 /* The same without that: the real user, which the kernel stores in sockets. */
 bool process_real_user(pid_t, uid_t *uidp);
+
+/* Returns the host name in the process's namespace, the agent's if it may not
+ * enter that, or NULL if the process has ended.  The caller frees it. */
+char *process_host_name(pid_t);
 
 /* Stores the path of its cgroup of version 2, such as "/stagecoach/asha/t0";
  * the second function takes it from the content of /proc/PID/cgroup.  Return
@@ -94,5 +115,21 @@ void job_process_close(struct job_process *);
 
 /* For tests: reads user and groups from the content of /proc/PID/status. */
 bool job_process_parse_status(const char *status, struct job_process *);
+
+/* 'job' is "COJOB/JOB" and 'id' the inode of its directory, which user 'uid'
+ * has created. */
+typedef void cgroup_see_func(const char *job, uint64_t id, uid_t uid,
+                             void *aux);
+
+int cgroup_scan(const char *root, cgroup_see_func *, void *aux);
+void cgroup_see_job(const char *root, const char *job, cgroup_see_func *,
+                    void *aux);
+bool cgroup_is_populated(const char *root, const char *job);
+int cgroup_remove(const char *root, const char *job);
+
+typedef void cgroup_path_func(const char *path, void *aux);
+void cgroup_walk(const char *path, int max, cgroup_path_func *, void *aux);
+
+char *cgroup_job_at(const char *root, const char *path);
 
 #endif /* agent/identify/process.h */

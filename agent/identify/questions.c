@@ -10,7 +10,6 @@
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
-#include "agent/identify/users.h"
 #include "base/clock.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
@@ -225,7 +224,9 @@ read_environ(struct registry *r, const struct process *process, uid_t uid,
 {
     size_t size;
     char *text = process_environ(process->pid, &size);
-    char *name = text ? environ_job(text, size, uid) : NULL;
+    char *name =
+        text ? environ_job(text, size, uid, process_host_name, process->pid)
+             : NULL;
     bool final = true;
 
     if (name) {

@@ -4,15 +4,128 @@
 
 #include "agent/identify/registry.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/identify/process.h"
+#include "agent/launch/launch.h"
+#include "base/name.h"
 #include "hash.h"
 #include "openvswitch/vlog.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
+#include "wire/json-put.h"
+#include "wire/shim-protocol.h"
 
 VLOG_DEFINE_THIS_MODULE(registry);
+
+/* Users. */
+
+#define LATE_MS 60000 /* Users are reported after a refusal. */
+
+void
+users_init(struct users *users)
+{
+    memset(users, 0, sizeof *users);
+    hmap_init(&users->all);
+    users->questions.size = 16384;
+    users->claims.size = 4096;
+}
+
+void
+users_uninit(struct users *users)
+{
+    struct user *user;
+
+    HMAP_FOR_EACH_POP(user, node, &users->all)
+    {
+        free(user);
+    }
+    hmap_destroy(&users->all);
+}
+
+struct user *
+users_find(struct users *users, uint64_t uid, pid_t pid)
+{
+    char path[4096], pod[USERS_POD_SIZE];
+    struct user *user;
+    uint32_t hash;
+
+    if (pid && users->cgroup_mount && process_cgroup(pid, path, sizeof path)
+        && pod_path_find(users->cgroup_mount, path, pod)) {
+        uid = 0;
+    } else {
+        pod[0] = '\0';
+    }
+    hash = hash_string(pod, uid);
+    HMAP_FOR_EACH_WITH_HASH(user, node, hash, &users->all)
+    {
+        if (user->uid == uid && !strcmp(user->pod, pod)) {
+            return user;
+        }
+    }
+    user = xzalloc(sizeof *user);
+    user->uid = uid;
+    ovs_strlcpy(user->pod, pod, sizeof user->pod);
+    ovs_list_init(&user->waiting);
+    ovs_list_init(&user->idle);
+    hmap_insert(&users->all, &user->node, hash);
+    return user;
+}
+
+void
+users_run(struct users *users, long long now)
+{
+    struct user *user;
+
+    HMAP_FOR_EACH_SAFE(user, node, &users->all)
+    {
+        uint64_t n_refused =
+            user->n_other + user->questions.n_refused + user->claims.n_refused;
+
+        if (n_refused > user->n_refused) {
+            user->refused_at = now;
+        } else if (now - user->refused_at > LATE_MS) {
+            user->refused_at = 0;
+        }
+        user->n_refused = n_refused;
+        if (!user->questions.n && !user->claims.n && !user->refused_at) {
+            hmap_remove(&users->all, &user->node);
+            free(user);
+        }
+    }
+}
+
+struct json *
+users_to_json(const struct users *users)
+{
+    struct json *array = json_array_create_empty();
+    const struct user *user;
+
+    HMAP_FOR_EACH (user, node, &users->all) {
+        struct json *json;
+
+        if (!user->refused_at || array->array.n == USERS_MAX_REPORTED) {
+            continue;
+        }
+        json = json_object_create();
+        if (user->pod[0]) {
+            json_object_put_string(json, "pod", user->pod);
+        } else {
+            json_put_integer(json, "uid", user->uid);
+        }
+        json_put_integer(json, "entries", user->questions.n + user->claims.n);
+        json_put_integer(json, "refused", user->n_refused);
+        json_array_add(array, json);
+    }
+    return array;
+}
+
+/* Jobs. */
 
 void
 registry_init(struct registry *r)
@@ -515,4 +628,126 @@ registry_end(struct registry *r)
             registry_leave(r, job);
         }
     }
+}
+
+/* What people claim. */
+
+const char *const claim_source_names[] = {
+    [CLAIM_REGISTRATION] = "registration",
+    [CLAIM_LAUNCHER] = "launcher",
+    [CLAIM_CGROUP] = "cgroup",
+    [CLAIM_ENVIRONMENT] = "environment",
+    [CLAIM_PORT] = "port",
+};
+
+const char *const claim_kind_names[] = {
+    [CLAIMS_CGROUP] = "cgroup",
+    [CLAIMS_NETNS] = "netns",
+    [CLAIMS_PROCESS] = "pid",
+};
+
+static char *
+parse_process(const char *text, struct claim_what *what)
+{
+    struct process process;
+    int pid;
+
+    if (!str_to_int(text, 10, &pid) || pid < 2) {
+        return xasprintf("pid: \"%.40s\" is not the id of a process, 2 and "
+                         "more are allowed",
+                         text);
+    }
+    if (!process_read(pid, &process)) {
+        return xasprintf("pid: there is no process %d", pid);
+    }
+    what->id = pid;
+    return NULL;
+}
+
+/* Takes ownership of 'path'. */
+static char *
+parse_path(const char *kind, char *path, bool directory,
+           struct claim_what *what, char **pathp)
+{
+    struct stat s;
+    char *error = NULL;
+
+    if (stat(path, &s)) {
+        error = xasprintf("%s: %.200s: %s", kind, path, ovs_strerror(errno));
+    } else if (S_ISDIR(s.st_mode) != directory) {
+        error = xasprintf("%s: %.200s is not a %s, such as %s is allowed",
+                          kind, path, kind,
+                          directory ? "/kubepods.slice/a" : "/run/netns/a");
+    } else {
+        what->id = s.st_ino;
+        *pathp = path;
+        return NULL;
+    }
+    free(path);
+    return error;
+}
+
+/* Parses 'kind', "cgroup", "netns" or "pid", and 'text' into '*what', and
+ * stores the path in '*pathp', which the caller must free; NULL for a process.
+ * The path of a cgroup may begin below 'cgroup_mount', as in /proc/PID/cgroup;
+ * that is NULL without cgroup v2.  Returns NULL, or a malloc()'d message. */
+char *
+claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
+                 struct claim_what *what, char **pathp)
+{
+    *pathp = NULL;
+    if (!strcmp(kind, claim_kind_names[CLAIMS_PROCESS])) {
+        what->kind = CLAIMS_PROCESS;
+        return parse_process(text, what);
+    }
+    what->kind = !strcmp(kind, claim_kind_names[CLAIMS_NETNS]) ? CLAIMS_NETNS
+                                                               : CLAIMS_CGROUP;
+    if (what->kind == CLAIMS_CGROUP
+        && strcmp(kind, claim_kind_names[CLAIMS_CGROUP])) {
+        return xasprintf("\"%.40s\" cannot be claimed, cgroup, netns and pid "
+                         "are allowed",
+                         kind);
+    }
+    if (text[0] != '/' || strstr(text, "/../")) {
+        return xasprintf("%s: \"%.200s\" is not a path, absolute ones without "
+                         "\"..\" are allowed",
+                         kind, text);
+    }
+    if (what->kind == CLAIMS_NETNS) {
+        return parse_path(kind, xstrdup(text), false, what, pathp);
+    }
+    if (!cgroup_mount) {
+        return xasprintf("cgroup: no cgroup v2 file system is mounted");
+    }
+    return parse_path(kind,
+                      !strncmp(text, cgroup_mount, strlen(cgroup_mount))
+                          ? xstrdup(text)
+                          : xasprintf("%s%s", cgroup_mount, text),
+                      true, what, pathp);
+}
+
+/* Parses "FIRST[-LAST]=COJOB/JOB" into '*rule'.  Returns NULL or a malloc()'d
+ * message. */
+char *
+port_rule_parse(const char *text, struct port_rule *rule)
+{
+    int first, last, n = 0;
+
+    if (sscanf(text, "%d-%d=%n", &first, &last, &n) != 2 || !n) {
+        n = 0;
+        last = sscanf(text, "%d=%n", &first, &n) == 1 && n ? first : -1;
+    }
+    if (!n || first < 1 || last < first || last > 65535) {
+        return xasprintf("\"%.80s\" has no ports, such as 29500-29510=asha/t0 "
+                         "is allowed",
+                         text);
+    }
+    if (!cgroup_job_is_valid(text + n)) {
+        return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each " NAME_RULE,
+                         text + n);
+    }
+    rule->first = first;
+    rule->last = last;
+    ovs_strlcpy(rule->job, text + n, sizeof rule->job);
+    return NULL;
 }

@@ -17,11 +17,20 @@
  *    ...registry_see(r, "asha/t0", inode, uid, now) for each...
  *    registry_end(r);
  *
- * Other sources add claims (claim.h), which stay until they are removed.  A
- * job exists as long as it has a claim:
+ * Several sources know the job of a process: its launcher, its cgroup, its
+ * environment, its ports.  Some are more reliable than others.  A claim is the
+ * statement of one source about one thing; the registry keeps all claims, and
+ * if they differ, the source of highest precedence decides.  Claims of other
+ * sources than the tree stay until they are removed, and a job exists as long
+ * as it has one:
+ *
+ *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
  *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
  *    claim = registry_best_claim(r, &what, NULL);
+ *
+ * A claim of a cgroup includes the cgroups below it, a claim of a process its
+ * descendants: a look-up tries those above too.
  *
  * A job has one user on a host, so that nobody joins the job of another by its
  * name: registry_may_join().  The user of a registered job (membership.h) is
@@ -34,23 +43,29 @@
  * REGISTRY_MAX_UID_JOBS of them, root the same number without registration.
  * When the registry or the user's quota is full, a registered job, or one of a
  * user with fewer, takes the place of one without registration: of the user
- * with the most of them.  Claims of processes are shared among users
- * (users.h).  What is refused is counted.
+ * with the most of them.  Claims of processes are shared among users by
+ * base/shares.h, which has the rule by which no user fills a table for
+ * others.  A user is a uid there; processes of a pod (launch.h) take any uid,
+ * so there it is the pod.  What is refused is counted.
  *
  * The registry owns its jobs; a "struct job *" is valid until
  * registry_remove() or until registry_end() removes it.  Main thread only. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/identify/claim.h"
-#include "agent/identify/users.h"
+#include "base/name.h"
+#include "base/shares.h"
+#include "hash.h"
 #include "openvswitch/hmap.h"
+#include "openvswitch/list.h"
 #include "wire/progress-datagram.h"
 #include "wire/shim-protocol.h"
 
 struct iterations;
+struct json;
 struct log_reader;
 struct pairs_remote;
 struct process;
@@ -62,6 +77,116 @@ struct waiting;
 
 /* Number of jobs that one user may have. */
 #define REGISTRY_MAX_UID_JOBS 128
+
+#define USERS_POD_SIZE 37
+
+/* A user of this host, and what it has of the agent's tables: valid while it
+ * has an entry, and until the next users_run(). */
+struct user {
+    struct hmap_node node;        /* In struct users's 'all'. */
+    uint64_t uid;                 /* 0 for a pod. */
+    char pod[USERS_POD_SIZE];     /* Its id, or "". */
+    struct shares_user questions; /* Processes, in questions.c. */
+    struct shares_user claims;    /* Of processes, in registry.c. */
+    uint64_t n_other;     /* Refused to its jobs, by a shim or tracker.c. */
+    uint64_t n_refused;   /* All that was, at the last run. */
+    long long refused_at; /* When that grew, 0 if not lately. */
+    struct ovs_list waiting, idle; /* Of questions.c. */
+};
+
+struct users {
+    struct hmap all;
+    struct shares questions, claims;
+    const char *cgroup_mount; /* Of version 2, or NULL. */
+};
+
+void users_init(struct users *);
+void users_uninit(struct users *);
+
+/* Returns the user of process 'pid', which runs as 'uid'; of the uid if 'pid'
+ * is 0. */
+struct user *users_find(struct users *, uint64_t uid, pid_t pid);
+
+/* Forgets those that have no entries and were refused none lately. */
+void users_run(struct users *, long long now);
+
+/* Returns [{"uid" or "pod", "entries", "refused"}...] of users that were
+ * refused one lately, at most USERS_MAX_REPORTED. */
+#define USERS_MAX_REPORTED 16
+struct json *users_to_json(const struct users *);
+
+/* Sources of a claim, in order of decreasing precedence. */
+enum claim_source {
+    CLAIM_REGISTRATION, /* The job itself, or the program that runs
+                         * the search. */
+    CLAIM_LAUNCHER,     /* A hook of Slurm or Kubernetes. */
+    CLAIM_CGROUP,       /* Its cgroup in the tree of jobs. */
+    CLAIM_ENVIRONMENT,  /* Environment of the process. */
+    CLAIM_PORT,         /* A port of the connection. */
+};
+
+enum claim_kind { CLAIMS_CGROUP, CLAIMS_NETNS, CLAIMS_PROCESS };
+
+struct claim_what {
+    enum claim_kind kind;
+    uint64_t id; /* Inode of the directory of the cgroup or
+                  * of the namespace, or process id; never 0. */
+};
+
+static inline uint32_t
+claim_what_hash(const struct claim_what *what)
+{
+    return hash_add64(what->kind, what->id);
+}
+
+static inline bool
+claim_what_equals(const struct claim_what *a, const struct claim_what *b)
+{
+    return a->kind == b->kind && a->id == b->id;
+}
+
+struct claim {
+    struct hmap_node node; /* In struct registry's 'claims', by 'what'. */
+    struct claim_what what;
+    enum claim_source source;
+    struct job *job;
+    char *path;        /* Path of the cgroup or namespace, by which
+                        * its end is detected; NULL if unknown, and
+                        * for processes. */
+    uint64_t born;     /* Start time of the process, clock ticks
+                        * since boot; 0 if unknown. */
+    uid_t real;        /* Real user of the process. */
+    unsigned int gpus; /* That its launcher has given it, 0 if
+                        * unknown.  See registry_set_gpus(). */
+    bool has_uid;      /* 'uid' is valid. */
+    uint64_t uid;      /* User of the process, or the one that the
+                        * launcher has named. */
+    struct user *user; /* Of the process; NULL for other things. */
+};
+
+/* Returns true if somebody with a right to the host makes claims of this
+ * source: wire/membership.h. */
+static inline bool
+claim_source_is_registered(enum claim_source source)
+{
+    return source <= CLAIM_CGROUP;
+}
+
+extern const char *const claim_source_names[];
+extern const char *const claim_kind_names[];
+
+char *claim_what_parse(const char *kind, const char *text,
+                       const char *cgroup_mount, struct claim_what *,
+                       char **pathp);
+
+/* Ports of a job, at either end of a connection: the claim of lowest
+ * precedence. */
+struct port_rule {
+    uint16_t first, last;
+    char job[NAME_PAIR_SIZE]; /* "COJOB/JOB". */
+};
+
+char *port_rule_parse(const char *text, struct port_rule *);
 
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
@@ -92,7 +217,7 @@ struct job {
     double tx_bps;
     uint64_t sampled_tx_bytes;
 
-    /* Bytes sent to each remote address.  Written by pairs.c. */
+    /* Bytes sent to each remote address.  Written by links.c. */
     struct pairs_remote *remotes;
     size_t n_remotes;
 
@@ -129,7 +254,7 @@ struct registry_class {
     bool (*owner)(const char *name, uint64_t *, void *aux);
 
     /* Returns the slot of the job called 'name', 0 if it has none.  Called by
-     * kernel-claims.c, and not NULL there. */
+     * tracker.c, and not NULL there. */
     uint16_t (*slot)(const char *name, void *aux);
 };
 
@@ -142,9 +267,10 @@ struct registry {
     struct hmap claims;         /* Contains struct claim. */
     bool has_lost;              /* A job has lost claims of other users.
                                  * Cleared by tracker.c. */
-    uint64_t n_refused;         /* Jobs that were refused or displaced, and
+    uint64_t n_refused;         /* Jobs that were refused or displaced,
                                  * processes that named a job of another
-                                 * user, counted at each attempt. */
+                                 * user, and copies of another's connection,
+                                 * counted at each attempt. */
 };
 
 void registry_init(struct registry *);

@@ -4,7 +4,9 @@
 
 #include "agent/identify/tracker.h"
 
-#include <inttypes.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +14,299 @@
 #include <unistd.h>
 
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/cgroup.h"
-#include "agent/identify/kernel-claims.h"
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
+#include "base/clock.h"
+#include "openvswitch/hmap.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
+
+VLOG_DEFINE_THIS_MODULE(tracker);
+
+/* Claims of the kernel. */
+
+#define TICK_NS 10000000ull /* Of the start of a process. */
+#define MAX_ENDED 4096      /* Claims of processes that have ended. */
+
+/* A claim that the kernel has. */
+struct installed {
+    struct hmap_node node; /* In struct kernel_claims's 'installed'. */
+    struct claim_what what;
+    uint64_t key; /* In the kernel's map. */
+    char *job;
+    struct identity_claim claim;
+    bool is_new; /* The kernel does not have 'claim' yet. */
+    bool seen;   /* In the current comparison. */
+};
+
+struct kernel_claims {
+    struct identity *identity;
+    struct registry *registry;
+    struct hmap installed; /* Contains struct installed. */
+    uint64_t began;        /* Start of the agent, as of a claim's process. */
+    struct shares ended;   /* Claims of processes that have ended. */
+    struct shares_user slots[IDENTITY_SLOTS];
+    bool touched;
+    bool changed;   /* By the current comparison. */
+    long long next; /* Earliest next comparison. */
+};
+
+static enum identity_map
+map_of(enum claim_kind kind)
+{
+    return kind == CLAIMS_PROCESS  ? IDENTITY_PROCESSES
+           : kind == CLAIMS_CGROUP ? IDENTITY_CGROUPS
+                                   : IDENTITY_NAMESPACES;
+}
+
+static uint16_t
+slot_of(const struct kernel_claims *kc, const char *job)
+{
+    return kc->registry->class.slot(job, kc->registry->aux);
+}
+
+static struct installed *
+find_installed(const struct kernel_claims *kc, const struct claim_what *what)
+{
+    struct installed *i;
+
+    HMAP_FOR_EACH_WITH_HASH(i, node, claim_what_hash(what), &kc->installed)
+    {
+        if (claim_what_equals(&i->what, what)) {
+            return i;
+        }
+    }
+    return NULL;
+}
+
+static void
+drop_ended(struct kernel_claims *kc, const struct installed *i)
+{
+    if (i->claim.ended) {
+        shares_drop(&kc->ended, &kc->slots[i->claim.slot]);
+    }
+}
+
+static void
+forget(struct kernel_claims *kc, struct installed *i)
+{
+    drop_ended(kc, i);
+    hmap_remove(&kc->installed, &i->node);
+    free(i->job);
+    free(i);
+}
+
+struct kernel_claims *
+kernel_claims_create(struct identity *identity, struct registry *registry)
+{
+    struct kernel_claims *kc = xzalloc(sizeof *kc);
+    struct process self;
+
+    kc->began = process_read(getpid(), &self) ? self.born : 0;
+    kc->identity = identity;
+    kc->registry = registry;
+    hmap_init(&kc->installed);
+    kc->ended.size = MAX_ENDED;
+    kc->touched = true;
+    return kc;
+}
+
+void
+kernel_claims_destroy(struct kernel_claims *kc)
+{
+    if (kc) {
+        struct installed *i;
+
+        HMAP_FOR_EACH_SAFE(i, node, &kc->installed)
+        {
+            forget(kc, i);
+        }
+        hmap_destroy(&kc->installed);
+        free(kc);
+    }
+}
+
+void
+kernel_claims_touch(struct kernel_claims *kc)
+{
+    kc->touched = true;
+}
+
+/* Adds a thing, and returns it; NULL if its namespace is gone.  The sockets of
+ * a process may be older than the programs that would have noted it. */
+static struct installed *
+add_installed(struct kernel_claims *kc, const struct claim *claim)
+{
+    uint64_t key = claim->what.id;
+    struct installed *i;
+
+    if (claim->what.kind == CLAIMS_NETNS
+        && (!claim->path
+            || identity_add_netns(kc->identity, claim->path, &key))) {
+        return NULL;
+    }
+    if (claim->what.kind == CLAIMS_PROCESS && claim->born <= kc->began) {
+        identity_adopt(kc->identity, key);
+    }
+    i = xzalloc(sizeof *i);
+    i->what = claim->what;
+    i->key = key;
+    hmap_insert(&kc->installed, &i->node, claim_what_hash(&i->what));
+    return i;
+}
+
+/* Notes the claim that decides about a thing. */
+static void
+see(struct kernel_claims *kc, const struct claim *claim)
+{
+    const char *job = claim->job->name;
+    struct identity_claim new = { .born = claim->born * TICK_NS,
+                                  .slot = slot_of(kc, job),
+                                  .source = claim->source,
+                                  .uid = claim->real };
+    struct installed *i = find_installed(kc, &claim->what);
+
+    if (!new.slot || (!i && !(i = add_installed(kc, claim)))) {
+        return;
+    }
+    i->seen = true;
+    if (memcmp(&i->claim, &new, sizeof new)) {
+        drop_ended(kc, i);
+        i->claim = new;
+        free(i->job);
+        i->job = xstrdup(job);
+        i->is_new = true;
+    }
+    kc->changed = kc->changed || i->is_new;
+}
+
+/* Returns true if the claim of a process that has ended stays. */
+static bool
+keep(struct kernel_claims *kc, const struct installed *i)
+{
+    const struct job *job = registry_find(kc->registry, i->job);
+    bool stays = shares_admit(&kc->ended, &kc->slots[i->claim.slot]);
+
+    if (!stays && job && job->has_uid) {
+        users_find(&kc->registry->users, job->uid, 0)->n_other++;
+    }
+    return stays;
+}
+
+/* Handles a claim that the registry no longer has. */
+static void
+lose(struct kernel_claims *kc, struct installed *i)
+{
+    struct process process;
+
+    if (i->what.kind == CLAIMS_PROCESS && slot_of(kc, i->job) == i->claim.slot
+        && (i->claim.ended
+            || (!process_read(i->what.id, &process) && keep(kc, i)))) {
+        if (!i->claim.ended) {
+            i->claim.ended = clock_ns(CLOCK_BOOTTIME);
+            i->is_new = kc->changed = true;
+        }
+        return;
+    }
+    identity_remove_claim(kc->identity, map_of(i->what.kind), i->key);
+    kc->changed = true;
+    forget(kc, i);
+}
+
+/* Writes the new claims of a map into the kernel, all at once.  Those that it
+ * refuses stay new for the next comparison. */
+static void
+write_map(struct kernel_claims *kc, enum identity_map map)
+{
+    size_t n = 0, most = hmap_count(&kc->installed);
+    struct installed **items = xcalloc(most, sizeof *items), *i;
+    struct identity_claim *claims = xcalloc(most, sizeof *claims);
+    uint64_t *keys = xcalloc(most, sizeof *keys);
+
+    HMAP_FOR_EACH (i, node, &kc->installed) {
+        if (i->is_new && map_of(i->what.kind) == map) {
+            keys[n] = i->key;
+            claims[n] = i->claim;
+            items[n++] = i;
+        }
+    }
+    for (size_t at = 0; at < n; at++) {
+        size_t set;
+        int error = identity_set_claims(kc->identity, map, &keys[at],
+                                        &claims[at], n - at, &set);
+
+        for (; set; set--) {
+            items[at++]->is_new = false;
+        }
+        if (error) {
+            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+            VLOG_WARN_RL(&rl,
+                         "%s: cannot tell the kernel what belongs to it "
+                         "(%s)",
+                         items[at]->job, ovs_strerror(error));
+        }
+    }
+    free(items);
+    free(claims);
+    free(keys);
+}
+
+static void
+compare(struct kernel_claims *kc)
+{
+    struct installed *i;
+    const struct claim *claim;
+
+    HMAP_FOR_EACH (i, node, &kc->installed) {
+        i->seen = false;
+    }
+    HMAP_FOR_EACH (claim, node, &kc->registry->claims) {
+        if (claim == registry_best_claim(kc->registry, &claim->what, NULL)) {
+            see(kc, claim);
+        }
+    }
+    HMAP_FOR_EACH_SAFE(i, node, &kc->installed)
+    {
+        if (!i->seen) {
+            lose(kc, i);
+        }
+    }
+}
+
+void
+kernel_claims_run(struct kernel_claims *kc, long long now)
+{
+    if (!kc->touched || now < kc->next) {
+        return;
+    }
+    kc->touched = kc->changed = false;
+    compare(kc);
+    if (kc->changed) {
+        write_map(kc, IDENTITY_PROCESSES);
+        write_map(kc, IDENTITY_CGROUPS);
+        write_map(kc, IDENTITY_NAMESPACES);
+        kc->next =
+            now
+            + KERNEL_CLAIMS_GAP_MS * (1 + hmap_count(&kc->installed) / 1024);
+        identity_raise_epoch(kc->identity);
+    }
+}
+
+static void
+kernel_claims_wait(const struct kernel_claims *kc)
+{
+    if (kc->touched) {
+        poll_timer_wait_until(kc->next);
+    }
+}
+
+/* Jobs. */
 
 struct tracker {
     struct tracker_config config;
@@ -30,20 +315,20 @@ struct tracker {
     struct kernel_claims *claims;
     struct questions *questions;
 
-    long long now;              /* time_msec() of the current run. */
-    long long next_scan;        /* Of the cgroups. */
-    long long next_all;         /* Earliest look at all processes. */
+    long long now;       /* time_msec() of the current run. */
+    long long next_scan; /* Of the cgroups. */
+    long long next_all;  /* Earliest look at all processes. */
 
     uint64_t n_scans;     /* Scans of the cgroup tree. */
     uint64_t n_questions; /* Of the kernel. */
     uint64_t n_lost;      /* Of those that did not fit, at 'next_all'. */
+    int n_copies;         /* Checked since the last scan. */
 };
 
-#define SCAN_MS 1000 /* Between scans of the cgroups. */
-#define ALL_MS 5000  /* Between looks at all processes. */
-#define MAX_USERS 16 /* Processes of a job that are asked for their user. */
-
-VLOG_DEFINE_THIS_MODULE(tracker);
+#define SCAN_MS 1000   /* Between scans of the cgroups. */
+#define ALL_MS 5000    /* Between looks at all processes. */
+#define MAX_USERS 16   /* Processes of a job that are asked for their user. */
+#define MAX_COPIES 256 /* That are checked between scans. */
 
 /* Returns true if the process, cgroup or namespace of 'claim' still exists. */
 static bool
@@ -91,31 +376,20 @@ find_user(const char *path, uid_t *uidp)
     return found;
 }
 
-/* Finds the user of a job whose cgroup root has created, unless its launcher
- * has named it.  The first processes may still be root's. */
-static void
-find_user_of(struct tracker *t, struct job *job)
-{
-    char *path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
-    uid_t uid;
-
-    if (job->cgroup
-        && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
-        && find_user(path, &uid)) {
-        registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
-    }
-    free(path);
-}
-
 static void
 see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
 {
     struct tracker *t = t_;
     struct job *job = registry_see(&t->registry, name, id, uid, t->now);
+    char *path = xasprintf("%s/%s", t->config.cgroup_root, name);
 
-    if (job) {
-        find_user_of(t, job);
+    /* The user of a job whose cgroup root has created, unless its launcher has
+     * named it.  The first processes may still be root's. */
+    if (job && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
+        && find_user(path, &uid)) {
+        registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
     }
+    free(path);
 }
 
 /* Scans the tree of jobs, and checks the claims. */
@@ -125,6 +399,7 @@ scan_cgroups(struct tracker *t)
     int error = 0;
 
     t->n_scans++;
+    t->n_copies = 0;
     t->next_scan = t->now + SCAN_MS;
     kernel_claims_touch(t->claims);
     users_run(&t->registry.users, t->now);
@@ -165,29 +440,6 @@ remove_empty_jobs(struct tracker *t)
     }
 }
 
-static void
-set_ports(struct tracker *t)
-{
-    identity_set_ports(t->config.identity, 0, UINT16_MAX, 0);
-    for (size_t i = t->config.n_ports; i > 0; i--) {
-        const struct port_rule *rule = &t->config.ports[i - 1];
-
-        identity_set_ports(t->config.identity, rule->first, rule->last, i);
-    }
-}
-
-/* A process with a socket on a port of a job is claimed for it, and thereby
- * all its sockets. */
-static void
-claim_by_port(struct tracker *t, pid_t pid, size_t rule)
-{
-    if (rule <= t->config.n_ports
-        && questions_claim(t->questions, pid, t->config.ports[rule - 1].job,
-                           t->now)) {
-        kernel_claims_touch(t->claims);
-    }
-}
-
 /* Finds the job of a process by its cgroup, which may be newer than the last
  * scan.  An agent with a cgroup namespace of its own cannot read where the
  * cgroup is, and finds the job by the next scan. */
@@ -212,14 +464,79 @@ find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
     free(path);
 }
 
+/* Stores the user of a connection. */
+static int
+see_connection(const struct nlmsghdr *nlh, void *uid_)
+{
+    const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+    int64_t *uid = uid_;
+
+    *uid = msg->idiag_state == TCP_ESTABLISHED ? msg->idiag_uid : *uid;
+    return MNL_CB_OK;
+}
+
+/* Returns the user of the connection of the agent's namespace that has these
+ * addresses and ports, -1 without one. */
+static int64_t
+find_user_of_connection(const struct identity_copy *copy)
+{
+    struct inet_diag_req_v2 *req;
+    struct route_socket *rs;
+    struct nlmsghdr *nlh;
+    int64_t uid = -1;
+
+    if (!route_socket_open_diag(&rs)) {
+        nlh = route_socket_begin(rs, SOCK_DIAG_BY_FAMILY, NLM_F_ACK);
+        req = mnl_nlmsg_put_extra_header(nlh, sizeof *req);
+        req->sdiag_family = AF_INET6;
+        req->sdiag_protocol = IPPROTO_TCP;
+        req->id.idiag_sport = copy->ports[0];
+        req->id.idiag_dport = copy->ports[1];
+        memcpy(req->id.idiag_src, copy->local, sizeof copy->local);
+        memcpy(req->id.idiag_dst, copy->remote, sizeof copy->remote);
+        memset(req->id.idiag_cookie, 0xff, sizeof req->id.idiag_cookie);
+        route_socket_transact(rs, nlh, see_connection, &uid);
+        route_socket_close(rs);
+    }
+    return uid;
+}
+
+/* Warns of a copy of the connection of another user.  It gains nothing: a
+ * packet is of its socket's job. */
+static void
+check_copy(struct tracker *t, const struct identity_copy *copy)
+{
+    int64_t uid =
+        t->n_copies++ < MAX_COPIES ? find_user_of_connection(copy) : -1;
+
+    if (uid >= 0 && uid != copy->uid) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl,
+                     "process %u of user %u has the addresses and ports of a "
+                     "connection of user %u in another network namespace",
+                     copy->question.tgid, copy->uid, (unsigned int) uid);
+        t->registry.n_refused++;
+    }
+}
+
 static void
 take_question(const struct identity_question *question, void *t_)
 {
     struct tracker *t = t_;
 
     t->n_questions++;
-    if (question->rule) {
-        claim_by_port(t, question->tgid, question->rule);
+    if (question->rule == IDENTITY_MAY_COPY) {
+        check_copy(t, CONTAINER_OF(question, struct identity_copy, question));
+    } else if (question->rule) {
+        /* A process with a socket on a port of a job is claimed for it, and
+         * thereby all its sockets. */
+        if (question->rule <= t->config.n_ports
+            && questions_claim(t->questions, question->tgid,
+                               t->config.ports[question->rule - 1].job,
+                               t->now)) {
+            kernel_claims_touch(t->claims);
+        }
     } else {
         uid_t uid;
 
@@ -277,7 +594,12 @@ tracker_create(const struct tracker_config *config,
     t->n_lost = identity_settings(config->identity)->n_lost;
     t->claims = kernel_claims_create(config->identity, &t->registry);
     t->questions = questions_create(&t->registry);
-    set_ports(t);
+    identity_set_ports(config->identity, 0, UINT16_MAX, 0);
+    for (size_t i = config->n_ports; i > 0; i--) {
+        const struct port_rule *rule = &config->ports[i - 1];
+
+        identity_set_ports(config->identity, rule->first, rule->last, i);
+    }
     questions_add_all(t->questions);
     scan_cgroups(t);
     return t;

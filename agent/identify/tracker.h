@@ -8,15 +8,22 @@
  * A job's cgroups, namespaces and processes come and go.  The tracker scans
  * the cgroups once a second, so that nothing depends on an event; it answers
  * the questions of the kernel about processes (questions.h), and keeps the
- * kernel's claims as its registry is (kernel-claims.h).  A socket or a packet
- * costs it nothing.
+ * kernel's claims as its registry is.  A socket or a packet costs it nothing.
+ *
+ * The registry (registry.h) has all claims; the kernel gets, for each process,
+ * cgroup and namespace, the one that decides, as the number of its job's slot.
+ * Only differences are written.  A change makes each socket look its slot up
+ * again with its next packet, so changes are collected for
+ * KERNEL_CLAIMS_GAP_MS, and longer if there are thousands of claims.
+ *
+ * A process that has ended keeps its claim as long as its job is there: other
+ * processes may have inherited its sockets.  Its id, used again, means nothing
+ * to sockets that are younger than its end.  Jobs share the space for such
+ * claims (base/shares.h).
  *
  *    tracker = tracker_create(&config, &class, aux);
- *    for (;;) {
- *        tracker_run(tracker);
- *        tracker_wait(tracker);
- *        poll_block();
- *    }
+ *    tracker_run(tracker);
+ *    tracker_wait(tracker);
  *
  * The functions of the registry's class are called from tracker_create() and
  * tracker_run(), for differences only.
@@ -28,14 +35,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/identify/claim.h"
+#include "agent/identify/registry.h"
+#include "base/name.h"
 
 struct identity;
-struct job;
 struct json;
-struct port_rule;
-struct registry;
-struct registry_class;
+struct kernel_claims;
 struct tracker;
 
 /* A job is removed after this time without a process, in ms. */
@@ -69,7 +74,7 @@ struct job *tracker_register(struct tracker *, const char *name);
 /* What somebody claims for a job, or gives up. */
 struct claim_request {
     enum claim_source source;
-    char job[64]; /* "COJOB/JOB". */
+    char job[NAME_PAIR_SIZE]; /* "COJOB/JOB". */
     struct claim_what what;
     char *path;   /* As in struct claim, which takes it over. */
     int64_t rung; /* -1 if unknown. */
@@ -89,5 +94,16 @@ struct registry *tracker_registry(struct tracker *);
 
 /* Returns the numbers of scans and questions. */
 struct json *tracker_to_json(const struct tracker *);
+
+/* What keeps the kernel's maps of claims as the registry is, for a bench.
+ * Claims stay in the kernel when it is destroyed; after
+ * kernel_claims_touch(), the registry or a slot has changed. */
+#define KERNEL_CLAIMS_GAP_MS 10
+
+struct kernel_claims *kernel_claims_create(struct identity *,
+                                           struct registry *);
+void kernel_claims_destroy(struct kernel_claims *);
+void kernel_claims_touch(struct kernel_claims *);
+void kernel_claims_run(struct kernel_claims *, long long now);
 
 #endif /* agent/identify/tracker.h */

@@ -22,6 +22,7 @@
 #include <slurm/spank.h>
 
 #include "agent/launch/launch.h"
+#include "base/name.h"
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
 
@@ -89,7 +90,7 @@ slurm_spank_init(spank_t sp, int argc, char *argv[])
 static void
 take_variable(spank_t sp)
 {
-    char text[64], *error;
+    char text[NAME_SIZE + 16], *error;
 
     if (!stage.cojob[0] && spank_getenv(sp, STAGE_VARIABLE, text, sizeof text)
                            == ESPANK_SUCCESS) {
@@ -118,7 +119,7 @@ get_job(spank_t sp, char job[32], uint32_t *id)
 int
 slurm_spank_task_init(spank_t sp, int argc, char *argv[])
 {
-    char job[32], text[64];
+    char job[32], text[NAME_SIZE + 16];
     uint32_t id;
 
     if (get_job(sp, job, &id)) {
@@ -136,14 +137,15 @@ slurm_spank_task_init(spank_t sp, int argc, char *argv[])
     return ESPANK_SUCCESS;
 }
 
+/* Claims the cgroup 'what', or the process with that id, for 'job'. */
 static void
-tell_agent(spank_t sp, const char *job, const char *dir)
+tell_agent(spank_t sp, const char *job, const char *kind, const char *what)
 {
     long long until = agent_call_until(AGENT_CALL_MS);
     const char *look[] = { "agent/register", stage.cojob, job };
     char rung[32], user[32], gpus[32] = "gpus=";
     const char *claim[9] = { "agent/claim", "launcher", stage.cojob,
-                             job,           "cgroup",   dir };
+                             job,           kind,       what };
     size_t n = 6;
     uid_t uid;
     int error;
@@ -172,33 +174,6 @@ tell_agent(spank_t sp, const char *job, const char *dir)
     }
 }
 
-/* Returns the cgroup of version 2 that Slurm has created for task 'pid' of job
- * 'id', relative to the mount, or NULL. */
-static char *
-find_own_cgroup(pid_t pid, uint32_t id)
-{
-    char file[64], name[32], line[4096];
-    char *dir = NULL;
-    FILE *stream;
-    int n;
-
-    snprintf(file, sizeof file, "/proc/%ld/cgroup", (long) pid);
-    n = snprintf(name, sizeof name, "/job_%u", (unsigned int) id);
-    stream = fopen(file, "re");
-    while (stream && !dir && fgets(line, sizeof line, stream)) {
-        char *end = !strncmp(line, "0::/", 4) ? strstr(line, name) : NULL;
-
-        if (end && strchr("/\n", end[n])) {
-            end[n] = '\0';
-            dir = strdup(line + strlen("0::"));
-        }
-    }
-    if (stream) {
-        fclose(stream);
-    }
-    return dir;
-}
-
 /* Moves task 'pid' into the cgroup of 'job'.  One task per node registers the
  * job with the agent. */
 static void
@@ -220,7 +195,7 @@ enter(spank_t sp, const char *job, pid_t pid, bool tell)
             slurm_info("stagecoach: %s: cannot move task %ld there (%s), "
                        "going on without", dir, (long) pid, strerror(error));
         } else if (tell) {
-            tell_agent(sp, job, dir);
+            tell_agent(sp, job, "cgroup", dir);
         }
     }
     free(dir);
@@ -232,19 +207,27 @@ int
 slurm_spank_task_post_fork(spank_t sp, int argc, char *argv[])
 {
     uint32_t id, task = 0;
-    char job[32], *own;
+    char job[32], text[32], *path, *own;
     pid_t pid;
 
-    if (get_job(sp, job, &id)
-        && spank_get_item(sp, S_TASK_PID, &pid) == ESPANK_SUCCESS) {
-        spank_get_item(sp, S_TASK_ID, &task);
-        own = find_own_cgroup(pid, id);
-        if (!own) {
-            enter(sp, job, pid, task == 0);
-        } else if (task == 0) {
-            tell_agent(sp, job, own);
-        }
-        free(own);
+    if (!get_job(sp, job, &id)
+        || spank_get_item(sp, S_TASK_PID, &pid) != ESPANK_SUCCESS) {
+        return ESPANK_SUCCESS;
     }
+    spank_get_item(sp, S_TASK_ID, &task);
+    path = job_cgroup_path(pid);
+    own = path ? job_cgroup_of_scheduler(path) : NULL;
+    if (own) {
+        if (task == 0) {
+            tell_agent(sp, job, "cgroup", own);
+        }
+    } else if (!path || job_cgroup_may_leave(path)) {
+        enter(sp, job, pid, task == 0);
+    } else {
+        snprintf(text, sizeof text, "%ld", (long) pid);
+        tell_agent(sp, job, "pid", text);
+    }
+    free(own);
+    free(path);
     return ESPANK_SUCCESS;
 }

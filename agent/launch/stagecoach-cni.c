@@ -5,7 +5,7 @@
  *
  * It changes nothing in the network and passes on the result of the previous
  * plug-in.  Without an agent, or with one that hangs, a pod is delayed by 0.1
- * s and one line is written to standard error, which runtimes log.  The
+ * s, and ADD writes one line to standard error, which runtimes log.  The
  * program is linked statically: with a missing library no pod of the host
  * could start. */
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/cni-request.h"
+#include "agent/launch/pod-identity.h"
 #include "wire/agent-call.h"
 
 #define MAX_CONFIG (4 << 20)
@@ -39,22 +39,11 @@ static void
 tell_agent(const struct cni_request *r)
 {
     const struct pod_identity *id = &r->identity;
-    bool add = r->command != CNI_DEL;
-    struct pod_words options = { .n = 0 };
-    const char *words[6 + POD_WORDS] = { add ? "agent/claim" : "agent/unclaim",
-                                         "launcher",
-                                         id->cojob,
-                                         id->job,
-                                         "netns",
-                                         r->netns };
-    int error;
+    int error =
+        pod_identity_claim(id, r->command != CNI_DEL, "netns", r->netns,
+                           r->rundir, agent_call_until(AGENT_CALL_MS));
 
-    if (add) {
-        pod_identity_words(id, &options, &words[6]);
-    }
-    error = agent_call(r->rundir, agent_call_until(AGENT_CALL_MS), words,
-                       6 + options.n, NULL);
-    if (error) {
+    if (error && r->command == CNI_ADD) {
         fprintf(stderr, "stagecoach-cni: %s/%s: %s/agent.ctl: the agent does "
                 "not answer (%s), going on without\n", id->cojob, id->job,
                 r->rundir, strerror(error));
@@ -79,7 +68,7 @@ run(const char *text, size_t size)
         result = cni_error(r.version, code, error);
         status = 1;
     } else {
-        if (r.warning) {
+        if (r.warning && r.command == CNI_ADD) {
             fprintf(stderr, "stagecoach-cni: %s/%s: %s, going on without\n",
                     r.identity.space, r.name, r.warning);
         }
@@ -105,10 +94,11 @@ main(int argc, char *argv[])
     int status;
 
     if (argc > 1 || !getenv("CNI_COMMAND")) {
-        fputs("usage: CNI_COMMAND=ADD|DEL|CHECK|VERSION ... stagecoach-cni "
-              "<CONFIG\nA chained CNI plug-in, which container runtimes "
-              "start: docs/integrations/kubernetes.\n",
-              argc > 1 && !strcmp(argv[1], "--help") ? stdout : stderr);
+        fputs(
+            "usage: CNI_COMMAND=ADD|DEL|CHECK|STATUS|GC|VERSION ... "
+            "stagecoach-cni <CONFIG\nA chained CNI plug-in, which container runtimes "
+            "start: docs/integrations/kubernetes.\n",
+            argc > 1 && !strcmp(argv[1], "--help") ? stdout : stderr);
         return argc > 1 && !strcmp(argv[1], "--help") ? 0 : 2;
     }
     text = read_input(&size);

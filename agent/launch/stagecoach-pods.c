@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/launch/launch.h"
 #include "agent/launch/pod-identity.h"
-#include "agent/launch/pod-path.h"
+#include "agent/launch/pod-labels.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "wire/agent-call.h"
@@ -23,9 +24,10 @@
 #define ROUND_MS 2000           /* Time limit for all claims of a round. */
 
 struct options {
-    struct list_source source;
+    struct api_source source;
     const char *rundir;
     char *mount;                /* Cgroup of the kubelet. */
+    const char *labels;         /* File of rows of pod-labels.h, or NULL. */
     int interval;               /* Seconds between rounds. */
     bool once;                  /* End after one round. */
 };
@@ -55,6 +57,8 @@ static const struct option_row rows[] = {
     { "cgroup-mount", OPTION_COPY, AT(mount), .value = "DIR",
       .shown = "from /proc/mounts",
       .help = "cgroup of the kubelet, its --cgroup-root" },
+    { "labels", OPTION_TEXT, AT(labels), .value = "FILE",
+      .help = "labels that name a pod's job, before those that are known" },
     { "rundir", OPTION_TEXT, AT(rundir), .value = "DIR",
       .shown = "$STAGECOACH_RUNDIR or /run/stagecoach",
       .help = "directory of the agent's socket" },
@@ -91,17 +95,11 @@ claim(const char *path, const char *uid, void *round_)
 {
     struct round *round = round_;
     struct pod_identity id;
-    struct pod_words options;
     char *error = pod_identity_find(round->list, uid, &id);
 
     if (id.job[0] && !round->error) {
-        const char *words[6 + POD_WORDS] = { "agent/claim", "launcher",
-                                             id.cojob,      id.job,
-                                             "cgroup",      path };
-
-        pod_identity_words(&id, &options, &words[6]);
-        round->error = agent_call(round->options->rundir, round->until, words,
-                                  6 + options.n, NULL);
+        round->error = pod_identity_claim(
+            &id, true, "cgroup", path, round->options->rundir, round->until);
     }
     if (!round->complaint) {
         round->complaint = error;
@@ -160,6 +158,15 @@ main(int argc, char *argv[])
         fputs("stagecoach-pods: no cgroup v2 file system is mounted\n",
               stderr);
         status = 1;
+    }
+    if (status < 0 && o.labels) {
+        char *error = pod_labels_add(o.labels);
+
+        if (error) {
+            fprintf(stderr, "stagecoach-pods: --labels: %s\n", error);
+            free(error);
+            status = 2;
+        }
     }
     if (status < 0) {
         struct list_watch *watch = list_watch_create(&o.source);

@@ -369,15 +369,6 @@ count_parts(const struct view *w, double period, double origin)
     return parts ? parts : 1;
 }
 
-/* Returns true if one of 'a' and 'b' is a small multiple of the other. */
-static bool
-are_harmonic(double a, double b)
-{
-    double ratio = fmax(a, b) / fmin(a, b), n = round(ratio);
-
-    return n <= HARMONICS && fabs(ratio - n) < n / FOLDS;
-}
-
 /* Returns the position of the first of the longest pauses that are followed by
  * a similar one: the end of an iteration. */
 static double
@@ -419,8 +410,12 @@ static void
 believe(struct pauses *p, const struct view *w, const struct verdict *v)
 {
     double origin = find_origin(w, v->period);
+    double ratio = fmax(p->period, v->period) / fmin(p->period, v->period);
+    double multiple = round(ratio);
 
-    if (p->period > 0 && w->n < p->n && !are_harmonic(p->period, v->period)) {
+    if (p->period > 0 && w->n < p->n
+        && (multiple > HARMONICS
+            || fabs(ratio - multiple) >= multiple / FOLDS)) {
         p->base_count = pauses_count(p);
         p->base_at = p->bytes;
     }
@@ -553,4 +548,38 @@ iterations_count(const struct iterations *it)
         }
     }
     return isfinite(least) ? (int64_t) (least + ROUND) : -1;
+}
+
+/* Waiting. */
+
+#define BIN_S (SHIM_BIN_MS / 1000.)
+
+static void
+end_burst(struct waiting *w, uint64_t rate_bps)
+{
+    double busy = (w->last - w->first) * BIN_S;
+
+    w->busy += busy;
+    w->waited += MAX(0, busy - w->bytes * 8 / rate_bps);
+    w->bytes = 0;
+}
+
+void
+waiting_add_bins(struct waiting *w, uint64_t first,
+                 const struct shim_bin bins[], size_t n, uint64_t rate_bps)
+{
+    double least = rate_bps / 8. * BIN_S * WAITING_LEAST;
+
+    for (size_t i = 0; i < n && rate_bps; i++) {
+        uint32_t bytes = MAX(bins[i].tx, bins[i].rx);
+
+        if (w->bytes && first + i - w->last > WAITING_GAP) {
+            end_burst(w, rate_bps);
+        }
+        if (bytes && bytes >= least) {
+            w->first = w->bytes ? w->first : first + i;
+            w->last = first + i;
+            w->bytes += bytes;
+        }
+    }
 }

@@ -16,7 +16,7 @@
  * expression: it starts a stagecoach-tail (agent/tail) for each job with a
  * log, which has the rights and the files of a process of the job, and reports
  * its progress.  This module finds the process
- * (identify/process.h), and supervises the tail (tail-process.h): it kills
+ * (identify/process.h), and supervises the tail: it kills
  * a late one and starts another after a time that doubles with each failure.
  * A tail that refuses its specification is not started again, until the rules
  * change.  A user has at most LOG_MAX_TAILS tails, those that do not end

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/identify/claim.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "fatal-signal.h"
@@ -37,6 +36,7 @@ struct progress_socket {
 
     /* Numbers of datagrams. */
     uint64_t received, malformed;
+    uint64_t incomplete;        /* Without a member that was none. */
     uint64_t unknown;           /* For unknown jobs. */
     uint64_t refused;           /* Of other processes. */
 };
@@ -99,6 +99,7 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
         ps->malformed++;
         return;
     }
+    ps->incomplete += progress.left_out;
     switch (ps->tell(name, &progress, sender, ps->aux)) {
     case PROGRESS_UNKNOWN:
         VLOG_WARN_RL(&rl, "%s: progress of a job that is not on this host",
@@ -117,19 +118,6 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
     }
 }
 
-/* Stores the sender that the kernel has passed, or user and process -1. */
-static void
-get_sender(struct msghdr *msg, struct ucred *sender)
-{
-    *sender = (struct ucred) { .uid = (uid_t) -1, .gid = (gid_t) -1 };
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS
-            && c->cmsg_len == CMSG_LEN(sizeof *sender)) {
-            memcpy(sender, CMSG_DATA(c), sizeof *sender);
-        }
-    }
-}
-
 /* Reads the received datagrams, some hundreds at most. */
 void
 progress_socket_run(struct progress_socket *ps)
@@ -143,13 +131,20 @@ progress_socket_run(struct progress_socket *ps)
             .msg_iov = &iov, .msg_iovlen = 1,
             .msg_control = control, .msg_controllen = sizeof control,
         };
-        struct ucred sender;
+        /* That the kernel passes. */
+        struct ucred sender = { .uid = (uid_t) -1, .gid = (gid_t) -1 };
         ssize_t n = recvmsg(ps->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
         if (n < 0) {
             return;
         }
-        get_sender(&msg, &sender);
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c;
+             c = CMSG_NXTHDR(&msg, c)) {
+            if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS
+                && c->cmsg_len == CMSG_LEN(sizeof sender)) {
+                memcpy(&sender, CMSG_DATA(c), sizeof sender);
+            }
+        }
         take_datagram(ps, data, n, &sender);
     }
 }
@@ -167,6 +162,7 @@ progress_socket_to_json(const struct progress_socket *ps)
 
     json_put_integer(json, "received", ps->received);
     json_put_integer(json, "malformed", ps->malformed);
+    json_put_integer(json, "incomplete", ps->incomplete);
     json_put_integer(json, "unknown", ps->unknown);
     json_put_integer(json, "refused", ps->refused);
     return json;

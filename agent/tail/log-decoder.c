@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text-file.h"
 #include "util.h"
+
+#define DIGITS "0123456789"
+#define MAX_NUMBER 64 /* Characters of a number with commas. */
 
 static const struct log_format_class *const classes[] = {
     [LOG_JSON_LINES] = &log_json_lines,
@@ -71,10 +75,28 @@ log_decoder_take(struct log_decoder *d, struct progress *progress)
 
 /* Results of the formats. */
 
+/* Returns the length of the digits at 'text' if commas separate them in groups
+ * of three, as in "1,234,567", otherwise 0. */
+static size_t
+grouped_length(const char *text)
+{
+    size_t n = strspn(text, DIGITS), groups = 0;
+
+    if (n > 3) {
+        return 0;
+    }
+    while (n && text[n] == ',' && strspn(text + n + 1, DIGITS) == 3) {
+        n += 4;
+        groups++;
+    }
+    return strspn(text + n + (text[n] == ','), DIGITS) || !groups ? 0 : n;
+}
+
 bool
 log_number(const char *text, double *valuep)
 {
-    char *end;
+    char plain[MAX_NUMBER], *end;
+    size_t sign, n_grouped, n = 0;
     double value;
 
     while (*text == ' ' || *text == '\t' || *text == '"') {
@@ -84,6 +106,17 @@ log_number(const char *text, double *valuep)
     if (!isdigit((unsigned char) text[strspn(text, "+-.")])
         || text[strspn(text, "+-0")] == 'x') {
         return false;
+    }
+    sign = strspn(text, "+-");
+    n_grouped = grouped_length(text + sign);
+    if (n_grouped) {
+        for (size_t i = 0; text[i] && n < sizeof plain - 1; i++) {
+            if (text[i] != ',' || i >= sign + n_grouped) {
+                plain[n++] = text[i];
+            }
+        }
+        plain[n] = '\0';
+        text = plain;
     }
     value = strtod(text, &end);
     if (end == text || (*end && !strchr(" \t\r\",", *end))
@@ -104,12 +137,13 @@ is_count(double value)
 bool
 log_report(struct log_decoder *d, enum log_key key, double value)
 {
-    if (key == LOG_METRIC ? !isfinite(value) : !is_count(value)) {
+    if (key != LOG_METRIC && !is_count(value)) {
         return false;
     }
     if (key == LOG_METRIC) {
-        d->last.value = value;
-        d->last.has_value = true;
+        d->last.has_value = isfinite(value);
+        d->last.value = d->last.has_value ? value : 0;
+        d->no_value += !d->last.has_value;
     } else if (key == LOG_STAGE) {
         d->last.stage = value;
     } else {
@@ -121,16 +155,44 @@ log_report(struct log_decoder *d, enum log_key key, double value)
 
 /* Lines. */
 
+/* Removes what sets the colour and the place of text on terminals, escape
+ * sequences such as "\033[1;31m", from 'line'.  Returns the new length. */
+static size_t
+remove_colours(char *line, size_t n)
+{
+    char *to = line, *end = line + n;
+
+    for (char *p = line; p < end; p++) {
+        if (*p == '\033' && p + 1 < end && p[1] == '[') {
+            p += 2;
+            while (p < end && *p >= ' ' && *p < '@') {
+                p++;
+            }
+        } else {
+            *to++ = *p;
+        }
+    }
+    return to - line;
+}
+
 static void
 take_line(struct log_decoder *d, char *line, size_t n)
 {
-    n -= n && line[n - 1] == '\r';
+    if (n && memchr(line, '\033', n)) {
+        n = remove_colours(line, n);
+    }
     line[n] = '\0';
+    if (d->first && n > 2) {
+        size_t mark = text_mark_size(line);
+
+        line += mark;
+        n -= mark;
+    }
     if (n) {
         d->records++;
         d->malformed += memchr(line, '\0', n) || !d->class->line(d, line);
+        d->first = false;
     }
-    d->first = false;
 }
 
 /* Adds to the incomplete line unless it would be too long. */
@@ -151,20 +213,32 @@ keep(struct log_decoder *d, const char *data, size_t size)
     ds_put_buffer(&d->data, data, size);
 }
 
+/* Returns the first line feed or carriage return, or NULL. */
+static const char *
+find_end(const char *data, size_t size)
+{
+    for (const char *p = data; p < data + size; p++) {
+        if (*p == '\n' || *p == '\r') {
+            return p;
+        }
+    }
+    return NULL;
+}
+
 static void
 feed_lines(struct log_decoder *d, const char *data, size_t size)
 {
-    const char *newline;
+    const char *end;
 
-    while ((newline = size ? memchr(data, '\n', size) : NULL)) {
-        keep(d, data, newline - data);
+    while ((end = find_end(data, size))) {
+        keep(d, data, end - data);
         if (!d->skipping) {
             take_line(d, ds_cstr(&d->data), d->data.length);
         }
         d->skipping = false;
         ds_clear(&d->data);
-        size -= newline + 1 - data;
-        data = newline + 1;
+        size -= end + 1 - data;
+        data = end + 1;
     }
     keep(d, data, size);
 }
@@ -173,7 +247,7 @@ void
 log_decoder_restart(struct log_decoder *d, const char *head, size_t n_head,
                     bool middle)
 {
-    const char *newline = n_head ? memchr(head, '\n', n_head) : NULL;
+    const char *end = find_end(head, n_head);
 
     forget(d);
     ds_clear(&d->data);
@@ -182,8 +256,8 @@ log_decoder_restart(struct log_decoder *d, const char *head, size_t n_head,
     if (d->class->restart) {
         d->class->restart(d, middle);
     } else if (middle) {
-        if (d->spec->format == LOG_CSV && newline) {
-            feed_lines(d, head, newline + 1 - head);
+        if (d->spec->format == LOG_CSV && end) {
+            feed_lines(d, head, end + 1 - head);
         }
         d->first = false;
         d->skipping = true;

@@ -12,6 +12,11 @@
  * A file may contain anything: endless lines, invalid numbers.  A decoder
  * stores at most LOG_MAX_LINE or LOG_MAX_EVENT bytes.  It ignores lines
  * without the requested values, and numbers that are not finite or no counts.
+ * A line ends with a line feed or, as progress bars do, with a carriage
+ * return; the colours of terminals, a byte order mark, and blanks around names
+ * of columns do not count.  A number may have commas between groups of three
+ * digits.  A line of a CSV that has the names of the keys is a header, also in
+ * the middle, where a restarted job begins to append.
  * Only event files have checksums: after a wrong one, the rest of the file is
  * ignored.
  *
@@ -19,7 +24,8 @@
  * one.  Nothing is decoded after it, and the owner ends the reader.
  *
  * Only the last value counts: a new one replaces one that has not been read.
- * An iteration without a value keeps the previous value.
+ * An iteration without a value keeps the previous value; with one that is no
+ * finite number, as when a loss diverges, it has none.
  *
  *    d = log_decoder_create(spec);
  *    log_decoder_restart(d, head, n_head, middle);
@@ -52,6 +58,7 @@ struct log_decoder {
                            * log_decoder_take(). */
     uint64_t records;     /* Complete lines or records. */
     uint64_t malformed;   /* Of these, what could not be decoded. */
+    uint64_t no_value;    /* Of these, with a metric that is no number. */
     bool exhausted;       /* An expression has reached a limit; the
                            * log is ignored until a restart. */
 
@@ -106,7 +113,7 @@ extern const struct log_format_class log_mlflow;
  * quotation mark. */
 bool log_number(const char *text, double *valuep);
 
-/* Reports a number.  Ignores an invalid one and returns false. */
+/* Reports a number.  Ignores what is no count, and returns false. */
 bool log_report(struct log_decoder *, enum log_key, double);
 
 #endif /* agent/tail/log-decoder.h */

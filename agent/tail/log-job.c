@@ -21,7 +21,9 @@
 #define LOOK_MS 1000            /* Between scans for files. */
 #define READ_MS 100             /* Between looks at the size of files. */
 #define MORE_MS 5               /* While there is more to read. */
+#define SETTLE_MS 500           /* Without a change, after a rewrite. */
 #define MAX_READ (64 * 1024)    /* Bytes per call of read_file(). */
+#define MAX_HEAD 4096
 
 /* A growing file, and the position up to which it has been read. */
 struct log_file {
@@ -33,6 +35,13 @@ struct log_file {
     uint64_t skipped;           /* Skipped bytes. */
     bool bad;                   /* The file has another format or cannot be
                                  * read. */
+    struct timespec mtime;      /* Of the last read. */
+    char head[MAX_HEAD];        /* What the file begins with. */
+    size_t n_head;
+    bool again;        /* Rewritten: until 'told' is reached, lines
+                        * are read a second time. */
+    long long changed; /* Time of the last change, ms. */
+    int64_t told;      /* Last reported iteration. */
     struct log_decoder *decoder;
 };
 
@@ -58,35 +67,73 @@ restart(struct log_file *f, uint64_t at)
     f->at = at;
 }
 
-/* Reads a bounded number of bytes.  Returns true if there are more. */
+/* Returns true if the file no longer begins as it did when it was read, and
+ * forgets its begin. */
 static bool
-read_file(struct log_file *f)
+is_rewritten(struct log_file *f)
+{
+    char head[MAX_HEAD];
+    ssize_t n = MAX(0, pread(f->fd, head, sizeof head, 0));
+    bool differs = n < f->n_head || memcmp(head, f->head, f->n_head);
+
+    memcpy(f->head, head, n);
+    f->n_head = n;
+    return differs;
+}
+
+/* Reads a bounded number of bytes at time 'now'.  Returns true if there are
+ * more. */
+static bool
+read_file(struct log_file *f, long long now)
 {
     struct stat s;
     char *data;
     ssize_t n;
 
-    if (f->bad || fstat(f->fd, &s)) {
+    if (f->bad || fstat(f->fd, &s)
+        || (s.st_size == f->at
+            && !memcmp(&s.st_mtim, &f->mtime, sizeof f->mtime))) {
         return false;
     }
-    if (s.st_size < f->at) {
-        restart(f, 0);
-    }
-    if (s.st_size - f->at > LOG_TAIL) {
+    f->changed = now;
+    f->mtime = s.st_mtim;
+    if (s.st_size - (int64_t) f->at > LOG_TAIL) {
         f->skipped += s.st_size - LOG_TAIL - f->at;
         restart(f, s.st_size - LOG_TAIL);
     }
-    if (s.st_size == f->at) {
-        return false;
-    }
     data = xmalloc(MAX_READ);
     n = pread(f->fd, data, MAX_READ, f->at);
+    if (is_rewritten(f) || s.st_size < f->at) {
+        restart(f, 0);
+        f->again = true;
+        free(data);
+        return s.st_size > 0;
+    }
     if (n > 0) {
         f->at += n;
     }
     f->bad = n < 0 || !log_decoder_feed(f->decoder, data, n);
     free(data);
     return n > 0 && !f->bad && f->at < s.st_size;
+}
+
+/* Reports what is new in a file.  What is read a second time is no fall of the
+ * iteration, unless the file then stays as it is. */
+static void
+report_file(struct log_file *f, long long now, log_progress_func *report,
+            void *aux)
+{
+    struct progress progress;
+
+    if (f->again && f->decoder->last.iteration < f->told
+        && now - f->changed < SETTLE_MS) {
+        return;
+    }
+    if (log_decoder_take(f->decoder, &progress)) {
+        f->told = progress.iteration;
+        f->again = false;
+        report(&progress, aux);
+    }
 }
 
 void
@@ -167,6 +214,7 @@ take_file(struct log_job *lj, const struct found *found)
     f->fd = fd;
     f->dev = s.st_dev;
     f->ino = s.st_ino;
+    f->told = -1;
     f->decoder = log_decoder_create(lj->spec);
     return f;
 }
@@ -212,19 +260,16 @@ static bool
 read_files(struct log_job *lj, long long now, log_progress_func *report,
            void *aux)
 {
-    struct progress progress;
     bool good = true;
 
     lj->next_read = now + READ_MS;
     for (size_t i = 0; i < lj->n_files && good; i++) {
         struct log_file *f = lj->files[i];
 
-        if (read_file(f)) {
+        if (read_file(f, now)) {
             lj->next_read = now + MORE_MS;
         }
-        if (log_decoder_take(f->decoder, &progress)) {
-            report(&progress, aux);
-        }
+        report_file(f, now, report, aux);
         good = !f->decoder->exhausted;
     }
     return good;
@@ -272,6 +317,7 @@ log_job_report(const struct log_job *lj, struct tail_report *r)
 
         r->records += d->records;
         r->malformed += d->malformed;
+        r->no_value += d->no_value;
         r->skipped_bytes += lj->files[i]->skipped;
         r->bad += lj->files[i]->bad;
     }

@@ -14,8 +14,11 @@
  * Files may have any length, so reading begins a bounded distance before the
  * end, each call reads a bounded number of bytes, and a reader that lags by
  * more than that distance jumps, because only the last value counts.  A file
- * that has become shorter is read from its beginning, and a replaced file is a
- * new file.  A file of another format is ignored until it is replaced.
+ * that has become shorter, or begins otherwise than before because its writer
+ * has rewritten it in place, is read from its beginning; iterations that were
+ * reported before are not reported again unless the file ends with them for
+ * half a second.  A replaced file is a new file.  A file of another format is
+ * ignored until it is replaced.
  *
  *    log_job_init(&log, "asha/t0", &spec);
  *    for (;;) {

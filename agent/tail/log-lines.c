@@ -12,6 +12,7 @@
 #include "agent/tail/log-decoder.h"
 #include "util.h"
 #include "wire/log-expression.h"
+#include "wire/progress-json.h"
 
 /* Longer lines are not matched with regular expressions: the time may grow
  * with a power of the length. */
@@ -19,17 +20,18 @@
 
 /* JSON. */
 
-/* Reads member 'key' of 'top', a number or a string with one. */
+/* Reads member 'key' of 'top', a number or a text with one; NAN for another
+ * value.  Returns false if there is none. */
 static bool
 get_number(const cJSON *top, const char *key, double *valuep)
 {
     const cJSON *at = key ? cJSON_GetObjectItemCaseSensitive(top, key) : NULL;
 
-    if (cJSON_IsString(at)) {
-        return log_number(at->valuestring, valuep);
-    }
     *valuep = cJSON_IsNumber(at) ? at->valuedouble : NAN;
-    return isfinite(*valuep);
+    if (cJSON_IsString(at)) {
+        log_number(at->valuestring, valuep);
+    }
+    return at;
 }
 
 /* Objects without these keys are ignored: other loggers may write to the same
@@ -37,7 +39,7 @@ get_number(const cJSON *top, const char *key, double *valuep)
 static bool
 json_line(struct log_decoder *d, char *line)
 {
-    cJSON *top = cJSON_Parse(line);
+    cJSON *top = progress_json_parse(line, strlen(line));
     bool good = cJSON_IsObject(top);
     double value;
 
@@ -100,22 +102,17 @@ csv_field(char **linep)
     return field;
 }
 
-static bool
-csv_head(struct log_decoder *d, char *line)
+/* Removes blanks around 'field'. */
+static char *
+trim(char *field)
 {
-    struct csv *csv = csv_cast(d);
+    size_t n;
 
-    csv_init(d);
-    for (int i = 0; line; i++) {
-        const char *field = csv_field(&line);
-
-        for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
-            if (nullable_string_is_equal(d->spec->keys[key], field)) {
-                csv->columns[key] = i;
-            }
-        }
+    field += strspn(field, " \t");
+    for (n = strlen(field); n && strchr(" \t", field[n - 1]); n--) {
+        field[n - 1] = '\0';
     }
-    return csv->columns[LOG_ITERATION] >= 0;
+    return field;
 }
 
 /* Loggers leave fields empty that have no value in a line. */
@@ -124,24 +121,35 @@ csv_line(struct log_decoder *d, char *line)
 {
     struct csv *csv = csv_cast(d);
     double numbers[LOG_N_NUMBERS] = { NAN, NAN, NAN };
+    int columns[LOG_N_NUMBERS] = { -1, -1, -1 };
+    bool empty[LOG_N_NUMBERS] = { true, true, true };
 
-    if (d->first) {
-        return csv_head(d, line);
-    }
     for (int i = 0; line; i++) {
-        const char *field = csv_field(&line);
+        const char *field = trim(csv_field(&line));
 
         for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
+            if (nullable_string_is_equal(d->spec->keys[key], field)) {
+                columns[key] = i;
+            }
             if (i == csv->columns[key]) {
                 log_number(field, &numbers[key]);
+                empty[key] = !*field;
             }
         }
+    }
+    if (d->first
+        || (columns[LOG_ITERATION] >= 0
+            && (columns[LOG_METRIC] >= 0 || !d->spec->keys[LOG_METRIC]))) {
+        memcpy(csv->columns, columns, sizeof columns);
+        return columns[LOG_ITERATION] >= 0;
     }
     if (!log_report(d, LOG_ITERATION, numbers[LOG_ITERATION])) {
         return false;
     }
     log_report(d, LOG_STAGE, numbers[LOG_STAGE]);
-    log_report(d, LOG_METRIC, numbers[LOG_METRIC]);
+    if (!empty[LOG_METRIC]) {
+        log_report(d, LOG_METRIC, numbers[LOG_METRIC]);
+    }
     return true;
 }
 
@@ -191,7 +199,6 @@ find_number(struct log_decoder *d, const struct log_expression *e, char *line,
             double *valuep)
 {
     size_t begin, end;
-    bool found;
     char c;
 
     if (!e || d->exhausted) {
@@ -209,23 +216,26 @@ find_number(struct log_decoder *d, const struct log_expression *e, char *line,
     /* A digit may follow the group. */
     c = line[end];
     line[end] = '\0';
-    found = log_number(&line[begin], valuep);
+    *valuep = NAN;
+    log_number(&line[begin], valuep);
     line[end] = c;
-    return found;
+    return true;
 }
 
 static bool
 regex_line(struct log_decoder *d, char *line)
 {
     struct regex *r = regex_cast(d);
+    bool counts = false; /* The line has an iteration. */
     double value;
 
     if (d->exhausted || strlen(line) > MAX_MATCH) {
         return false;
     }
     for (enum log_key key = 0; key < LOG_N_NUMBERS; key++) {
-        if (find_number(d, r->keys[key], line, &value)) {
-            log_report(d, key, value);
+        if (find_number(d, r->keys[key], line, &value)
+            && (counts || !isnan(value))) {
+            counts |= log_report(d, key, value);
         }
     }
     return true;
@@ -251,9 +261,9 @@ mlflow_line(struct log_decoder *d, char *line)
         || !log_report(d, LOG_ITERATION, step)) {
         return false;
     }
-    if (log_number(value_text, &value)) {
-        log_report(d, LOG_METRIC, value);
-    }
+    value = NAN;
+    log_number(value_text, &value);
+    log_report(d, LOG_METRIC, value);
     return true;
 }
 

@@ -198,14 +198,6 @@ drop_capabilities(void)
            || syscall(SYS_capset, &header, none);
 }
 
-static int
-change_user(const struct tail_start *start)
-{
-    return setgroups(start->n_groups, start->groups)
-           || setresgid(start->gid, start->gid, start->gid)
-           || setresuid(start->uid, start->uid, start->uid);
-}
-
 /* Returns true if this process has the rights of 'start' and no others. */
 static bool
 has_changed(const struct tail_start *start)
@@ -250,7 +242,9 @@ enter(const struct tail_start *start)
         return fail("enter the mount namespace of the job");
     }
     close(TAIL_PROCESS);
-    if (change_user(start)) {
+    if (setgroups(start->n_groups, start->groups)
+        || setresgid(start->gid, start->gid, start->gid)
+        || setresuid(start->uid, start->uid, start->uid)) {
         return fail("become the user of the job");
     }
     if (drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -260,19 +254,6 @@ enter(const struct tail_start *start)
     }
     errno = EPERM;
     return has_changed(start) ? NULL : fail("give up its rights");
-}
-
-/* Receives the message with which the agent starts this process. */
-static void
-receive_start(struct tail_start *start)
-{
-    if (recv(TAIL_CONTROL, start, sizeof *start, 0) != sizeof *start) {
-        fprintf(stderr, "%s: only stagecoach-agent starts this program\n",
-                program_name);
-        exit(EXIT_FAILURE);
-    }
-    start->job[sizeof start->job - 1] = '\0';
-    start->spec[sizeof start->spec - 1] = '\0';
 }
 
 int
@@ -287,7 +268,13 @@ main(int argc OVS_UNUSED, char *argv[])
     set_program_name(argv[0]);
     prctl(PR_SET_NAME, TAIL_PROGRAM, 0, 0, 0); /* It was executed by number. */
     close(TAIL_SELF);
-    receive_start(&start);
+    if (recv(TAIL_CONTROL, &start, sizeof start, 0) != sizeof start) {
+        fprintf(stderr, "%s: only stagecoach-agent starts this program\n",
+                program_name);
+        return EXIT_FAILURE;
+    }
+    start.job[sizeof start.job - 1] = '\0';
+    start.spec[sizeof start.spec - 1] = '\0';
     failed = enter(&start);
     if (failed) {
         leave(&t, TAIL_FAILED, failed);

@@ -22,6 +22,7 @@
 
 #include <stdint.h>
 
+#include "base/name.h"
 #include "wire/progress-datagram.h"
 
 #define TAIL_CONTROL 3
@@ -57,14 +58,14 @@ struct tail_report {
     uint32_t n_files;           /* Files that are read. */
     uint32_t bad;               /* Files of another format. */
     uint32_t refused;           /* Files that the job may not read. */
-    uint64_t records, malformed;        /* Of all files. */
+    uint64_t records, malformed, no_value; /* Of all files. */
     uint64_t skipped_bytes;
 
     /* Last progress, as in struct progress. */
     int64_t iteration; /* -1 before the first one. */
     int64_t stage;
-    double value;    /* NAN if unknown. */
-    char metric[32]; /* Empty if 'value' is unknown. */
+    double value;             /* NAN if unknown. */
+    char metric[METRIC_SIZE]; /* Empty if 'value' is unknown. */
 
     char words[256];            /* What an operator should know, one line;
                                  * empty if there is nothing. */

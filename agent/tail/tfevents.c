@@ -110,30 +110,20 @@ get_varint(struct cursor *c, uint64_t *valuep)
 static bool
 get_field(struct cursor *c, struct field *f)
 {
+    static const uint8_t sizes[8] = { [1] = 8, [5] = 4 };
     uint64_t key, size;
 
     if (!get_varint(c, &key)) {
         return false;
     }
     *f = (struct field) { .number = key >> 3 };
-    switch (key & 7) {
-    case 0:
+    if (!(key & 7)) {
         return get_varint(c, &f->integer);
-    case 1:
-        size = 8;
-        break;
-    case 2:
-        if (!get_varint(c, &size)) {
-            return false;
-        }
-        break;
-    case 5:
-        size = 4;
-        break;
-    default:
-        return false;
     }
-    if (size > c->end - c->p) {
+    size = sizes[key & 7];
+    if ((key & 7) == 2 ? !get_varint(c, &size) : !size) {
+        return false;
+    } else if (size > c->end - c->p) {
         return false;
     }
     f->bytes = c->p;
@@ -142,8 +132,8 @@ get_field(struct cursor *c, struct field *f)
     return true;
 }
 
-/* Returns the first number of a field that is float or double, packed or
- * not. */
+/* Returns the first number of a field that is float or double, packed or not:
+ * INFINITY if it is NaN, as when a loss diverges, NAN if there is none. */
 static double
 first_number(const struct field *f, bool is_double)
 {
@@ -154,10 +144,10 @@ first_number(const struct field *f, bool is_double)
         return NAN;
     } else if (is_double) {
         memcpy(&wide, &(uint64_t){ get_u64(f->bytes) }, sizeof wide);
-        return wide;
+        return isnan(wide) ? INFINITY : wide;
     }
     memcpy(&value, &(uint32_t){ get_u32(f->bytes) }, sizeof value);
-    return value;
+    return isnan(value) ? INFINITY : value;
 }
 
 static double
@@ -252,12 +242,6 @@ read_event(struct log_decoder *d, const char *data, size_t size)
 
 /* Records. */
 
-static bool
-is_header(const char *p)
-{
-    return get_u64(p) < MAX_LENGTH && masked_crc(p, 8) == get_u32(p + 8);
-}
-
 /* Reads a record of 'length' bytes.  As take_bytes(). */
 static size_t
 take_record(struct log_decoder *d, const char *p, uint64_t length, size_t left,
@@ -284,7 +268,8 @@ take_bytes(struct tfevents *t, const char *p, size_t left, bool *badp)
     if (!t->skip) {
         if (left < HEADER) {
             return 0;
-        } else if (!is_header(p)) {
+        } else if (get_u64(p) >= MAX_LENGTH
+                   || masked_crc(p, 8) != get_u32(p + 8)) {
             *badp = !t->seeking;
             return 1;
         }

@@ -2,9 +2,10 @@
 
 /* stagecoach run: runs a command as a process of a job.
  *
- * Moves itself into the cgroup of the job, notifies the agent, and executes
- * the command.  A failure of the first two is only a warning: then the traffic
- * of the command is unclassified. */
+ * Moves itself into the cgroup of the job, unless it is in one that a
+ * scheduler made, notifies the agent, and executes the command.  A failure of
+ * the first two is only a warning: then the traffic of the command is
+ * unclassified. */
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -19,6 +20,7 @@
 
 #include "agent/launch/launch.h"
 #include "base/memory.h"
+#include "base/name.h"
 #include "cli/command.h"
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
@@ -38,6 +40,8 @@ struct print_env {
 #define PRINT_ENV_MS 1000       /* Timeout of a call of the agent, */
 #define RUN_MS 200              /* and before the command starts. */
 #define MAX_LEVEL 5
+
+#define N_WORDS(WORDS) (sizeof(WORDS) / sizeof *(WORDS))
 
 /* What switches and cards select by. */
 struct job_class {
@@ -86,7 +90,7 @@ static bool
 ask_agent(const struct print_env *e, struct job_class *class)
 {
     const char *words[] = { "agent/jobs" };
-    char name[2 * 32];
+    char name[NAME_PAIR_SIZE];
     cJSON *reply, *result;
     char *text = NULL;
     bool found;
@@ -186,9 +190,9 @@ check(const struct print_env *e)
     const char *const names[] = { e->cojob, e->job };
 
     for (int i = 0; i < 2; i++) {
-        if (!cgroup_name_is_valid(names[i])) {
-            fprintf(stderr, "stagecoach run: \"%s\" is not a name, "
-                    CGROUP_NAME_RULE"\n", names[i]);
+        if (!name_is_valid(names[i])) {
+            fprintf(stderr, "stagecoach run: \"%s\" is not " NAME_RULE "\n",
+                    names[i]);
             return false;
         }
     }
@@ -300,10 +304,9 @@ enter_cgroup(const char *cojob, const char *job)
 }
 
 static void
-tell_agent(const char *rundir, const char *cojob, const char *job)
+tell_agent(const char *rundir, const char *words[], size_t n)
 {
-    const char *words[] = { "agent/register", cojob, job };
-    int error = agent_call(rundir, agent_call_until(RUN_MS), words, 3, NULL);
+    int error = agent_call(rundir, agent_call_until(RUN_MS), words, n, NULL);
 
     if (error) {
         warn("%s/agent.ctl: the agent does not answer (%s)", rundir,
@@ -311,11 +314,38 @@ tell_agent(const char *rundir, const char *cojob, const char *job)
     }
 }
 
+/* Makes this process one of the job.  In the cgroup of a scheduler's job it
+ * stays there, and only claims itself. */
+static void
+join_job(const char *rundir, const char *cojob, const char *job)
+{
+    char *path = job_cgroup_path(getpid());
+    char *own = path ? job_cgroup_of_scheduler(path) : NULL;
+
+    if (own) {
+        char *pid = message("%ld", (long) getpid());
+        char *user = message("uid=%ld", (long) getuid());
+        const char *words[] = { "agent/claim", "registration", cojob,
+                                job,           "pid",          pid,
+                                user };
+
+        tell_agent(rundir, words, N_WORDS(words));
+        free(user);
+        free(pid);
+    } else if (enter_cgroup(cojob, job)) {
+        const char *words[] = { "agent/register", cojob, job };
+
+        tell_agent(rundir, words, N_WORDS(words));
+    }
+    free(own);
+    free(path);
+}
+
 static bool
 check_name(const char *option, const char *name)
 {
-    if (!cgroup_name_is_valid(name)) {
-        warn("%s: \"%s\" is not a name, "CGROUP_NAME_RULE, option, name);
+    if (!name_is_valid(name)) {
+        warn("%s: \"%s\" is not " NAME_RULE, option, name);
         return false;
     }
     return true;
@@ -414,9 +444,7 @@ cmd_run(int argc, char *argv[])
         if (o.log) {
             export_log(o.log);
         }
-        if (enter_cgroup(o.cojob, o.job)) {
-            tell_agent(rundir, o.cojob, o.job);
-        }
+        join_job(rundir, o.cojob, o.job);
     }
     execvp(argv[first], &argv[first]);
     fprintf(stderr, "%s: %s\n", argv[first], strerror(errno));

@@ -5,7 +5,9 @@
 #include <config.h>
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,18 +16,190 @@
 
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
-#include "cli/operator/findings.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "simap.h"
+#include "svec.h"
 #include "util.h"
 #include "wire/alarm.h"
+
+/* What "stagecoach doctor" has found in a cluster, each with its remedy.
+ *
+ *    struct findings all = FINDINGS_INIT;
+ *
+ *    findings_add(&all, FINDING_ERROR, "h0", "systemctl start ...",
+ *                 "the shim is down");
+ *    findings_print(&all);
+ *    findings_destroy(&all);
+ *
+ * A thousand hosts with one finding are one finding: places are collected for
+ * the same text. */
+
+enum finding_level {
+    FINDING_ERROR,   /* A part of the cluster does not work. */
+    FINDING_WARNING, /* It works worse, or will stop. */
+    FINDING_NOTE,    /* It could be better. */
+    N_FINDING_LEVELS,
+};
+
+struct finding {
+    enum finding_level level;
+    struct svec places; /* Names of hosts, or of other things. */
+    char *what;
+    char *remedy;
+};
+
+struct findings {
+    struct finding *rows;
+    size_t n, allocated;
+};
+
+#define FINDINGS_INIT \
+    {                 \
+        NULL, 0, 0    \
+    }
+
+#define MAX_NAMED 5 /* Places that a line names. */
+
+static const char *const levels[N_FINDING_LEVELS] = {
+    [FINDING_ERROR] = "error",
+    [FINDING_WARNING] = "warning",
+    [FINDING_NOTE] = "note",
+};
+
+static struct finding *
+find(struct findings *f, enum finding_level level, const char *remedy,
+     const char *what)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct finding *row = &f->rows[i];
+
+        if (row->level == level && !strcmp(row->what, what)
+            && !strcmp(row->remedy, remedy)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void
+findings_add(struct findings *f, enum finding_level level, const char *place,
+             const char *remedy, const char *format, ...)
+{
+    struct finding *row;
+    va_list args;
+    char *what;
+
+    va_start(args, format);
+    what = xvasprintf(format, args);
+    va_end(args);
+    row = find(f, level, remedy, what);
+    if (!row) {
+        if (f->n >= f->allocated) {
+            f->rows = x2nrealloc(f->rows, &f->allocated, sizeof *f->rows);
+        }
+        row = &f->rows[f->n++];
+        *row = (struct finding){
+            .level = level,
+            .places = SVEC_EMPTY_INITIALIZER,
+            .what = what,
+            .remedy = xstrdup(remedy),
+        };
+    } else {
+        free(what);
+    }
+    svec_add(&row->places, place);
+}
+
+static void
+findings_destroy(struct findings *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        svec_destroy(&f->rows[i].places);
+        free(f->rows[i].what);
+        free(f->rows[i].remedy);
+    }
+    free(f->rows);
+}
+
+static size_t
+findings_count(const struct findings *f, enum finding_level level)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++) {
+        n += f->rows[i].level == level;
+    }
+    return n;
+}
+
+static void
+print_clean(const char *s)
+{
+    for (; *s; s++) {
+        putchar((unsigned char) *s < ' ' || *s == 0x7f ? '?' : *s);
+    }
+}
+
+static void
+print_places(const struct svec *places)
+{
+    for (size_t i = 0; i < MIN(places->n, MAX_NAMED); i++) {
+        fputs(i ? ", " : "", stdout);
+        print_clean(places->names[i]);
+    }
+    if (places->n > MAX_NAMED) {
+        printf(" and %" PRIuSIZE " others", places->n - MAX_NAMED);
+    }
+}
+
+static void
+findings_print(const struct findings *f)
+{
+    for (int level = 0; level < N_FINDING_LEVELS; level++) {
+        for (size_t i = 0; i < f->n; i++) {
+            const struct finding *row = &f->rows[i];
+
+            if (row->level == level) {
+                printf("%-8s ", levels[level]);
+                print_places(&row->places);
+                fputs(": ", stdout);
+                print_clean(row->what);
+                printf("\n%8s ", "");
+                print_clean(row->remedy);
+                putchar('\n');
+            }
+        }
+    }
+}
+
+static struct json *
+findings_to_json(const struct findings *f)
+{
+    struct json *array = json_array_create_empty();
+
+    for (size_t i = 0; i < f->n; i++) {
+        const struct finding *row = &f->rows[i];
+        struct json *places = json_array_create_empty();
+        struct json *json = json_object_create();
+
+        for (size_t k = 0; k < row->places.n; k++) {
+            json_array_add(places, json_string_create(row->places.names[k]));
+        }
+        json_object_put_string(json, "level", levels[row->level]);
+        json_object_put(json, "places", places);
+        json_object_put_string(json, "what", row->what);
+        json_object_put_string(json, "remedy", row->remedy);
+        json_array_add(array, json);
+    }
+    return array;
+}
 
 /* Finds what is wrong in a cluster, from the replies of its controller.
  *
  * All facts are in the controller: telemetry has the state of a host and its
  * clock, Host_Reported what its agent and its shim have found out
- * (agent/host-facts.h), and the alarms the rest.  What is compared between
+ * (agent/host-rows.h), and the alarms the rest.  What is compared between
  * hosts, such as MTUs, is compared with the value that most of them have.  A
  * disconnected host has only that finding, because its facts are old. */
 
@@ -54,7 +228,7 @@ struct cluster_replies {
     "OPTIONS in /etc/default/stagecoach-shim, then " \
     "systemctl reload stagecoach-shim"
 
-/* Prefix of the results of an agent's checks, see agent/host-facts.h. */
+/* Prefix of the results of an agent's checks, see agent/host-rows.h. */
 #define CHECK "check_"
 
 /* A host with its facts. */

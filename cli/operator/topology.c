@@ -20,7 +20,7 @@ enum source { FROM_SLURM, FROM_TOPOGRAPH, FROM_VOLCANO };
 
 struct topology_args {
     enum source from;
-    const char *tree;
+    const char *tree, *nodes;
     struct import_extra extra;
 };
 
@@ -53,6 +53,10 @@ static const struct option_row option_rows[] = {
     { "tree", OPTION_TEXT, AT(tree), .value = "NAME",
       .help = "name of the topology to read, if topology.yaml has several "
               "(topograph)" },
+    { "nodes", OPTION_TEXT, AT(nodes), .value = "FILE",
+      .help = "nodes of the cluster, by \"kubectl get nodes -o json\", for "
+              "HyperNodes that select them by expressions or labels "
+              "(volcano)" },
     { "rate", OPTION_CUSTOM, AT(extra.rate), .value = "RATE", .required = true,
       .parse = rate_option, .help = "rate of hosts' links, such as 100Gbit" },
     { "uplink-rate", OPTION_CUSTOM, .value = "[SWITCH=]RATE", .repeated = true,
@@ -90,24 +94,29 @@ static const struct option_table option_table = {
 static cJSON *
 import(const struct topology_args *args, const char *file, char **errorp)
 {
-    struct import *im = import_create(file);
+    char *text, *nodes = NULL;
     struct topology *topology;
     cJSON *top = NULL;
-    char *text;
+    struct import *im;
 
     *errorp = json_read_file(file, &text);
+    if (!*errorp && args->nodes) {
+        *errorp = json_read_file(args->nodes, &nodes);
+    }
     if (*errorp) {
-        free(import_destroy(im));
+        free(text);
         return NULL;
     }
+    im = import_create(file);
     if (args->from == FROM_SLURM) {
         import_slurm(im, text);
     } else if (args->from == FROM_TOPOGRAPH) {
         import_topograph(im, text, args->tree);
     } else {
-        import_volcano(im, text);
+        import_volcano(im, text, nodes);
     }
     free(text);
+    free(nodes);
     import_finish(im);
     if (import_ok(im)) {
         top = import_to_json(im, &args->extra);
@@ -132,6 +141,9 @@ run_import(int argc, char *argv[])
 
     if (status < 0 && args.tree && args.from != FROM_TOPOGRAPH) {
         fputs(COMMAND": --tree requires --from topograph\n", stderr);
+        status = EXIT_USAGE;
+    } else if (status < 0 && args.nodes && args.from != FROM_VOLCANO) {
+        fputs(COMMAND ": --nodes requires --from volcano\n", stderr);
         status = EXIT_USAGE;
     }
     if (status < 0) {

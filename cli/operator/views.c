@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach order, hosts, explain, status, stages, decisions:
+/* stagecoach order, hosts, users, explain, status, stages, decisions:
  * print a view of the controller. */
 
 #include <config.h>
@@ -94,6 +94,38 @@ print_hosts(const struct json *json)
                   member_number(row, "wanted"), member_number(row, "applied"),
                   tagged);
         free(tagged);
+    }
+    table_finish(t);
+}
+
+static void
+print_users(const struct json *json)
+{
+    const struct json *users = member_array(json, "users");
+    struct table *t = table_create("user\tuid\tcojobs\tjobs\tplaces\tweight\t"
+                                   "served_s\tentries\trefused\tlast refusal");
+
+    for (size_t i = 0; i < users->array.n; i++) {
+        const struct json *row = users->array.elems[i];
+        const struct json *refused = member_object(row, "refused");
+        const char *user = member_string(row, "user");
+        char *uid = (has_member(row, "uid")
+                         ? xasprintf("%.0f", member_number(row, "uid"))
+                         : xstrdup("-"));
+
+        table_add(t, "%s\t%s\t%.0f\t%.0f\t%.0f\t%g\t%.1f\t%.0f\t%.0f\t%s",
+                  has_member(row, "pod") ? member_string(row, "pod")
+                  : *user                ? user
+                                         : "-",
+                  uid, member_number(row, "cojobs"),
+                  member_number(row, "jobs"), member_number(row, "places"),
+                  member_number(row, "weight"), member_number(row, "served_s"),
+                  member_number(row, "entries"),
+                  member_number(refused, "requests")
+                      + member_number(refused, "claims")
+                      + member_number(refused, "entries"),
+                  member_string(row, "why"));
+        free(uid);
     }
     table_finish(t);
 }
@@ -363,6 +395,7 @@ cmd_view(int argc, char *argv[])
     } views[] = {
         { "order", NULL, print_order },
         { "hosts", NULL, print_hosts },
+        { "users", NULL, print_users },
         { "status", NULL, print_status },
         { "explain", "COJOB/JOB", print_explanation },
     };

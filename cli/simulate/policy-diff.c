@@ -25,7 +25,7 @@
 static const struct policy_syntax syntax = {
     .name = "stagecoach policy diff",
     .usage =
-        "usage: stagecoach policy diff A B [--trace T]"
+        "usage: stagecoach policy diff A B [--trace T] [--fabric F] [--rate R]"
 #ifdef HAVE_OVS
         " [--live]"
 #endif
@@ -39,7 +39,9 @@ static const struct policy_syntax syntax = {
 #else
     .options = POLICY_TRACE,
 #endif
-    .n_names = 2, .n_policies = 2, .max_policies = 2,
+    .n_names = 2,
+    .n_policies = 2,
+    .max_policies = 2,
 };
 
 struct snapshot_stage {

@@ -22,6 +22,7 @@ static const struct policy_syntax syntax = {
     .name = "stagecoach policy tune",
     .usage =
         "usage: stagecoach policy tune --trace T... [--seeds A-B]\n"
+        "                              [--fabric F] [--rate R]\n"
         "                              [--policy BASE] [--objective O]\n"
         "                              [--keep MEMBER]... [--budget B]\n"
         "                              [--out FILE] [--seed N]\n"
@@ -35,7 +36,9 @@ static const struct policy_syntax syntax = {
         "policy only if it is better by more than 1 % on both parts;\n"
         "otherwise the exit status is 1.\n",
     .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_TUNE,
-    .max_policies = 1, .policy = "stage", .needs_trace = true,
+    .max_policies = 1,
+    .policy = "stage",
+    .needs_trace = true,
 };
 
 static void
@@ -92,9 +95,11 @@ open_inputs(struct policy_args *args, struct inputs *in)
         const char *trace = args->traces[i % args->n_traces];
         struct workload_input *input = &in->inputs[in->n++];
 
-        error = args->seeds.n ? seed_range_open(
-                    trace, args->seeds.first + i / args->n_traces, input)
-                              : workload_open(trace, NULL, input);
+        error = args->seeds.n
+                    ? seed_range_open(trace,
+                                      args->seeds.first + i / args->n_traces,
+                                      &args->network, input)
+                    : workload_open(trace, NULL, &args->network, input);
     }
     return error ? error : check_inputs(args, in);
 }

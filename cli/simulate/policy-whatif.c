@@ -21,6 +21,7 @@ static const struct policy_syntax syntax = {
     .name = "stagecoach policy whatif",
     .usage =
         "usage: stagecoach policy whatif --trace T --policy A --policy B\n"
+        "                                [--fabric F] [--rate R]\n"
         "                                [--format table|json]\n"
 #ifdef HAVE_OVS
         "       stagecoach policy whatif --history H [--since AGE] ...\n"
@@ -30,7 +31,8 @@ static const struct policy_syntax syntax = {
         "and for the stages with the largest changes.  Levels are served as\n"
         "in the data plane, unless T is a trace of coflows.\n",
     .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_FORMAT,
-    .n_policies = 2, .max_policies = 2,
+    .n_policies = 2,
+    .max_policies = 2,
     .needs_trace = true,
 };
 

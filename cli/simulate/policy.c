@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/data-file.h"
 #include "cli/duration.h"
+#include "cli/rate.h"
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
 #include "sim/workload/workload.h"
@@ -88,6 +89,7 @@ add_kept(const char *text, void *args_)
 static const struct option_row option_rows[] = {
     { "trace", OPTION_CUSTOM, .value = "T", .modes = POLICY_TRACE,
       .parse = add_trace, .help = "any input of \"stagecoach sim\"" },
+    WORKLOAD_NETWORK_ROWS(struct policy_args, network, POLICY_TRACE),
     { "seeds", OPTION_CUSTOM, AT(seeds), .value = "A-B", .modes = POLICY_TUNE,
       .parse = seed_range_parse,
       .help = "use T with each of these seeds: the first 60 % of them for "
@@ -191,13 +193,18 @@ open_workload(struct policy_args *args)
 {
 #ifdef HAVE_OVS
     if (args->history) {
+        char *error = policy_history_open(args->history, args->since,
+                                          &args->input.workload);
+
         args->trace = args->history;
-        return policy_history_open(args->history, args->since,
-                                   &args->input.workload);
+        return error ? error
+                     : workload_set_network(args->input.workload,
+                                            &args->network);
     }
 #endif
     return args->trace && !(args->syntax->options & POLICY_TUNE)
-           ? workload_open(args->trace, NULL, &args->input) : NULL;
+               ? workload_open(args->trace, NULL, &args->network, &args->input)
+               : NULL;
 }
 
 static char *

@@ -23,13 +23,13 @@ int policy_export(int argc, char *argv[]);
 
 /* Groups of options. */
 enum policy_options {
-    POLICY_TRACE = 1 << 0,      /* --trace. */
-    POLICY_HISTORY = 1 << 1,    /* --history and --since. */
-    POLICY_POLICY = 1 << 2,     /* --policy. */
-    POLICY_FORMAT = 1 << 3,     /* --format. */
-    POLICY_LIVE = 1 << 4,       /* --live. */
-    POLICY_TUNE = 1 << 5,       /* --seeds, --objective, --keep, --budget,
-                                 * --out, --seed; several --trace. */
+    POLICY_TRACE = 1 << 0,   /* --trace, --fabric, --rate. */
+    POLICY_HISTORY = 1 << 1, /* --history and --since. */
+    POLICY_POLICY = 1 << 2,  /* --policy. */
+    POLICY_FORMAT = 1 << 3,  /* --format. */
+    POLICY_LIVE = 1 << 4,    /* --live. */
+    POLICY_TUNE = 1 << 5,    /* --seeds, --objective, --keep, --budget,
+                              * --out, --seed; several --trace. */
 };
 
 /* Most values of --trace, and of --keep. */
@@ -55,6 +55,7 @@ struct policy_args {
     const char *traces[POLICY_MAX_TRACES];
     size_t n_traces;
     const char *trace, *out;    /* 'trace' is the first one. */
+    struct workload_network network;
     struct tune_options tune;
     const char *kept[POLICY_MAX_KEPT];  /* Of 'tune'. */
     struct seed_range seeds;

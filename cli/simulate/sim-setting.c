@@ -12,13 +12,11 @@ char *
 sim_setting_open(const struct sim_setting *setting, const uint64_t *seed,
                  struct workload_input *input)
 {
-    char *error = setting->seeds.n
-                      ? seed_range_open(setting->what, *seed, input)
-                      : workload_open(setting->what, seed, input);
+    char *error =
+        setting->seeds.n
+            ? seed_range_open(setting->what, *seed, &setting->network, input)
+            : workload_open(setting->what, seed, &setting->network, input);
 
-    if (!error && setting->fabric) {
-        error = fabric_open(setting->fabric, input->workload);
-    }
     if (!error && setting->offline) {
         workload_make_offline(input->workload);
     }

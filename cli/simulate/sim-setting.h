@@ -31,13 +31,13 @@ struct policy;
 struct report_policy;
 
 struct sim_setting {
-    const char *what;        /* Workload argument. */
-    const char *fabric;      /* Argument of --fabric, or NULL. */
-    struct seed_range seeds; /* Argument of --seeds. */
-    bool offline;            /* Everything arrives at time 0. */
-    bool ideal;              /* A lab scenario without delays. */
-    int n_levels;            /* Number of strict levels, 0 for the
-                              * default. */
+    const char *what;                /* Workload argument. */
+    struct workload_network network; /* Arguments of --fabric and --rate. */
+    struct seed_range seeds;         /* Argument of --seeds. */
+    bool offline;                    /* Everything arrives at time 0. */
+    bool ideal;                      /* A lab scenario without delays. */
+    int n_levels;                    /* Number of strict levels, 0 for the
+                                      * default. */
 };
 
 /* Opens the workload, with '*seed' unless 'seed' is NULL.  With --seeds, the

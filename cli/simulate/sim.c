@@ -15,6 +15,7 @@
 #include "base/progress-bar.h"
 #include "cli/command.h"
 #include "cli/data-file.h"
+#include "cli/rate.h"
 #include "cli/simulate/sim-seeds.h"
 #include "cli/simulate/sim-setting.h"
 #include "order/problem/memory.h"
@@ -136,6 +137,9 @@ sim_run_print_table(const struct sim_run *run)
            run->setting.what, w->n_stages, w->noun,
            w->n_stages == 1 ? "" : "s", w->fabric->n_hosts,
            run->setting.offline ? ", all at once" : "");
+    if (w->n_left_out) {
+        printf("left out, without workers or times: %zu\n", w->n_left_out);
+    }
     put_stages(run);
     put_others(run);
 }
@@ -232,6 +236,7 @@ sim_run_print_json(const struct sim_run *run)
     cJSON_AddStringToObject(top, "file", run->setting.what);
     cJSON_AddStringToObject(top, "measured", run->workload->noun);
     cJSON_AddNumberToObject(top, "hosts", run->workload->fabric->n_hosts);
+    cJSON_AddNumberToObject(top, "left_out", run->workload->n_left_out);
     cJSON_AddBoolToObject(top, "offline", run->setting.offline);
     cJSON_AddStringToObject(top, "bound", run->lp ? "lp" : "certificate");
     policies = cJSON_AddArrayToObject(top, "policies");
@@ -374,10 +379,7 @@ static const struct option_row rows[] = {
       .help = "name or file of a policy" },
     { "offline", OPTION_FLAG, AT(setting.offline),
       .help = "let everything arrive at time 0" },
-    { "fabric", OPTION_TEXT, AT(setting.fabric), .value = "F",
-      .help = "\"switch\"; \"leaf-spine,leaf=N,over=X\": N hosts per leaf, "
-              "uplinks oversubscribed X times; or \"FILE.csv,over=X\", a "
-              "topology" },
+    WORKLOAD_NETWORK_ROWS(struct sim_run, setting.network, 0),
     { "levels", OPTION_INTEGER, AT(setting.n_levels), 1, MAX_LEVELS, "N",
       .shown = "the levels of the policy for a lab scenario, otherwise the "
                "exact order",
@@ -409,7 +411,7 @@ static const struct option_table table = {
     .rows = rows,
     .usage =
         "usage: stagecoach sim WORKLOAD [OPTION...]\n\n"
-        "Simulates a coflow-benchmark trace, the searches of a scenario, or\n"
+        "Simulates a trace of coflows or jobs, the searches of a scenario, or\n"
         "random searches under each policy, and prints the completion times\n"
         "of the coflows or stages in seconds; with --seeds under each policy\n"
         "and with each seed, and prints means.\n\n"

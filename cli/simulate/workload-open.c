@@ -2,19 +2,21 @@
 
 #include "cli/simulate/workload-open.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "order/problem/memory.h"
 #include "scenario/scenario.h"
+#include "sim/fabric/line-reader.h"
 #include "sim/workload/job-trace.h"
-#include "sim/workload/line-reader.h"
 #include "sim/workload/settings.h"
 #include "sim/workload/workload-coflow.h"
 #include "sim/workload/workload-generate.h"
@@ -27,11 +29,43 @@
 #define GENERATE "generate:"
 #define MAX_SEEDS 10000
 
-/* Returns true if 'line' begins like JSON, unlike traces. */
-static bool
-is_json(const char *line)
+static ssize_t
+read_gz(void *gz, char *bytes, size_t size)
 {
-    return line[strspn(line, " \t\r\n")] == '{';
+    int n = gzread(gz, bytes, size), error;
+
+    gzerror(gz, &error);
+    if (n < 0 || (error && error != Z_STREAM_END)) {
+        errno = error == Z_ERRNO ? errno : EBADMSG;
+        return -1;
+    }
+    return n;
+}
+
+static int
+seek_gz(void *gz, off64_t *offset, int whence)
+{
+    *offset = gzseek(gz, *offset, whence);
+    return *offset < 0 ? -1 : 0;
+}
+
+static int
+close_gz(void *gz)
+{
+    return gzclose_r(gz);
+}
+
+/* Opens a file, which may be one of gzip.  Returns NULL and stores its text in
+ * '*streamp', or returns a message. */
+static char *
+open_text(const char *file, FILE **streamp)
+{
+    const cookie_io_functions_t functions = { read_gz, NULL, seek_gz,
+                                              close_gz };
+    gzFile gz = gzopen(file, "re");
+
+    *streamp = gz ? order_must(fopencookie(gz, "r", functions)) : NULL;
+    return gz ? NULL : message("%s: %s", file, strerror(errno));
 }
 
 static bool
@@ -113,30 +147,19 @@ open_generated(const char *text, const uint64_t *seed,
     return error;
 }
 
-/* Opens the trace of jobs "FILE,NAME=VALUE...".  The name of the file has 'n'
- * characters. */
+/* Opens the trace of jobs 'file'. */
 static char *
-open_jobs(const char *what, size_t n, const uint64_t *seed,
-          struct workload_input *input)
+open_jobs(const char *file, FILE *stream, const char *settings,
+          const uint64_t *seed, struct workload_input *input)
 {
     struct jobs_options options = JOBS_OPTIONS_INIT;
-    char *file = order_must(strndup(what, n));
-    FILE *stream = fopen(file, "re");
-    char *error;
+    char *error = jobs_options_parse(settings, &options);
 
-    if (!stream) {
-        error = message("%s: %s", file, strerror(errno));
-    } else {
-        error = jobs_options_parse(what + n + (what[n] == ','), &options);
-        options.seed = seed ? *seed : options.seed;
-        if (!error) {
-            error = workload_jobs_read(file, stream, &options,
-                                       &input->workload);
-            input->seeded = true;
-        }
-        fclose(stream);
+    options.seed = seed ? *seed : options.seed;
+    input->seeded = true;
+    if (!error) {
+        error = workload_jobs_read(file, stream, &options, &input->workload);
     }
-    free(file);
     return error;
 }
 
@@ -155,38 +178,64 @@ file_length(const char *what)
     return strlen(what);
 }
 
+/* Opens 'file' by its format.  'line' is its first line that is not blank;
+ * 'stream' is at its begin. */
 static char *
-open_file(const char *file, const uint64_t *seed, struct workload_input *input)
+open_by_format(const char *file, const char *line, FILE *stream,
+               const uint64_t *seed, struct workload_input *input)
 {
-    char line[256] = "";
-    FILE *stream = fopen(file, "re");
-
-    if (stream) {
-        while (fgets(line, sizeof line, stream)
-               && !line[strspn(line, " \t\r\n")]) {
-            continue;
-        }
-        fclose(stream);
-    }
-    if (is_json(line)) {
+    if (*line == '{') {
         return open_json(file, seed, input);
     } else if (job_trace_begins(line)) {
-        return open_jobs(file, strlen(file), seed, input);
+        return open_jobs(file, stream, "", seed, input);
+    } else if (isdigit((unsigned char) *line)) {
+        return workload_coflow_read(file, stream, 0, &input->workload);
     }
-    return workload_coflow_from_file(file, &input->workload);
+    return message("%s: no known format; expected JSON, coflow-benchmark's "
+                   "\"PORTS COFLOWS\", " JOB_TRACE_FORMATS,
+                   file);
+}
+
+/* Opens "FILE" or "FILE,NAME=VALUE...".  The first 'n' characters are the
+ * name. */
+static char *
+open_file(const char *what, size_t n, const uint64_t *seed,
+          struct workload_input *input)
+{
+    char *file = order_must(strndup(what, n));
+    struct line_reader lr = { .name = file };
+    FILE *stream;
+    char *error = open_text(file, &stream);
+
+    if (!error) {
+        const char *line = "";
+
+        if (line_reader_next(&lr, stream)) {
+            line = lr.at + strspn(lr.at, " \t");
+        }
+        rewind(stream);
+        error = (lr.error  ? lr.error
+                 : what[n] ? open_jobs(file, stream, what + n + 1, seed, input)
+                           : open_by_format(file, line, stream, seed, input));
+        line_reader_uninit(&lr);
+        fclose(stream);
+    }
+    free(file);
+    return error;
 }
 
 char *
 workload_open(const char *what, const uint64_t *seed,
+              const struct workload_network *network,
               struct workload_input *input)
 {
+    char *error;
+
     *input = (struct workload_input) { .workload = NULL };
-    if (!strncmp(what, GENERATE, strlen(GENERATE))) {
-        return open_generated(what + strlen(GENERATE), seed, input);
-    } else if (what[file_length(what)]) {
-        return open_jobs(what, file_length(what), seed, input);
-    }
-    return open_file(what, seed, input);
+    error = (!strncmp(what, GENERATE, strlen(GENERATE))
+                 ? open_generated(what + strlen(GENERATE), seed, input)
+                 : open_file(what, file_length(what), seed, input));
+    return error ? error : workload_set_network(input->workload, network);
 }
 
 void
@@ -215,9 +264,11 @@ seed_range_parse(const char *text, void *range_)
 }
 
 char *
-seed_range_open(const char *what, uint64_t seed, struct workload_input *input)
+seed_range_open(const char *what, uint64_t seed,
+                const struct workload_network *network,
+                struct workload_input *input)
 {
-    char *error = workload_open(what, &seed, input);
+    char *error = workload_open(what, &seed, network, input);
 
     if (!error && !input->seeded) {
         error = message("%s: nothing in it is random, --seeds requires "
@@ -278,8 +329,8 @@ is_csv(const char *name)
     return n > 4 && !strcmp(name + n - 4, ".csv");
 }
 
-char *
-fabric_open(const char *text, struct workload *w)
+static char *
+open_fabric(const char *text, struct workload *w)
 {
     size_t n = strcspn(text, ",");
     const char *rest = text + n + (text[n] == ',');
@@ -300,4 +351,16 @@ fabric_open(const char *text, struct workload *w)
     }
     free(name);
     return error;
+}
+
+char *
+workload_set_network(struct workload *w,
+                     const struct workload_network *network)
+{
+    if (network->rate_bps) {
+        workload_set_fabric(
+            w, sim_fabric_scale(w->fabric, network->rate_bps / 8.0
+                                               / w->fabric->capacity[0]));
+    }
+    return network->fabric ? open_fabric(network->fabric, w) : NULL;
 }

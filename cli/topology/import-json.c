@@ -30,23 +30,6 @@ struct words {
     size_t n;
 };
 
-static void
-words_uninit(struct words *w)
-{
-    free(w->text);
-    free(w->lines);
-}
-
-/* Reports an error in a line of 'w', which is another file than the one that
- * 'im' reads. */
-static void
-fail_at(struct import *im, const struct words *w, int line, const char *what)
-{
-    if (!im->error) {
-        im->error = message("%s:%d: %s", w->file, line, what);
-    }
-}
-
 /* Reads 'file'.  A line must have 'min' to 'max' words, as 'rule' describes.
  */
 static void
@@ -71,7 +54,7 @@ words_init(struct words *w, struct import *im, const char *file, size_t min,
             l.words[l.n++] = word;
         }
         if (l.n && (l.n < min || l.n > max)) {
-            fail_at(im, w, line, rule);
+            import_fail(im, (struct import_place){ file, line }, "%s", rule);
         } else if (l.n) {
             w->lines = reallocate(w->lines, w->n + 1, sizeof *w->lines);
             w->lines[w->n++] = l;
@@ -79,13 +62,26 @@ words_init(struct words *w, struct import *im, const char *file, size_t min,
     }
 }
 
+/* Returns the line that begins with 'first' and, unless that is null,
+ * 'second', or NULL. */
+static const struct words_line *
+find_line(const struct words *w, const char *first, const char *second)
+{
+    for (const struct words_line *l = w->lines; l < w->lines + w->n; l++) {
+        if (!strcmp(l->words[0], first)
+            && (!second || !strcmp(l->words[1], second))) {
+            return l;
+        }
+    }
+    return NULL;
+}
+
 /* Returns the IPv4 address of a host, or NULL.  Addresses of the machine
  * itself do not count. */
 static const char *
 find_address(const struct words *w, const char *name)
 {
-    for (size_t i = 0; i < w->n; i++) {
-        const struct words_line *l = &w->lines[i];
+    for (const struct words_line *l = w->lines; l < w->lines + w->n; l++) {
         struct in_addr addr;
 
         for (size_t j = 1; j < l->n; j++) {
@@ -99,22 +95,21 @@ find_address(const struct words *w, const char *name)
     return NULL;
 }
 
-/* The files, and the port that each switch uses next. */
+/* Indexes of files. */
+enum { ADDRESSES, SWITCHES, PORTS };
+
 struct writer {
     struct import *im;
     const struct import_extra *extra;
-    struct words addresses, switches, ports;
-    uint32_t *next_port;        /* By switch. */
+    struct words files[3];
+    uint32_t *last_port; /* By node. */
 };
 
 static void
 add_rate(cJSON *object, int64_t rate)
 {
-    char *text =
-        rate % 1000000000 == 0 ? message("%" PRId64 "Gbit", rate / 1000000000)
-        : rate % 1000000 == 0  ? message("%" PRId64 "Mbit", rate / 1000000)
-                               : message("%" PRId64 ".%03dkbit", rate / 1000,
-                                         (int) (rate % 1000));
+    char *text = (rate % 1000000000 ? message("%.15gkbit", rate / 1e3)
+                                    : message("%.15gGbit", rate / 1e9));
 
     cJSON_AddStringToObject(object, "capacity", text);
     free(text);
@@ -125,69 +120,57 @@ add_rate(cJSON *object, int64_t rate)
 static cJSON *
 make_port(struct writer *w, int sw, const char *neighbour)
 {
-    const char *name = w->im->switches[sw].name;
-    uint32_t port = ++w->next_port[sw];
+    const struct import_node *node = &w->im->nodes[sw];
+    const struct words_line *l =
+        find_line(&w->files[PORTS], node->name, neighbour);
     cJSON *end = cJSON_CreateObject();
+    char none[] = "", *rest = none;
+    unsigned long port =
+        l ? strtoul(l->words[2], &rest, 10) : ++w->last_port[sw];
 
-    if (w->extra->ports) {
-        port = 0;
-        for (size_t i = 0; i < w->ports.n; i++) {
-            const struct words_line *l = &w->ports.lines[i];
-            char *rest;
-
-            if (!strcmp(l->words[0], name)
-                && !strcmp(l->words[1], neighbour)) {
-                unsigned long x = strtoul(l->words[2], &rest, 10);
-
-                port = *rest || x < 1 || x > 65279 ? 0 : x;
-                if (!port) {
-                    fail_at(w->im, &w->ports, l->line, "the third word is not "
-                            "a port, 1 to 65279 is allowed");
-                }
-            }
-        }
-        if (!port) {
-            import_fail(w->im, w->im->switches[sw].line, "the port of switch "
-                        "\"%s\" to \"%s\" is not in %s, each port is "
-                        "required there", name, neighbour, w->extra->ports);
-        }
+    if (!l && w->extra->ports) {
+        import_fail(w->im, node->at,
+                    "no port of \"%s\" to \"%s\" in %s; expected all",
+                    node->name, neighbour, w->extra->ports);
+    } else if (*rest || port < 1 || port > 65279) {
+        import_fail(w->im,
+                    (struct import_place){ w->files[PORTS].file, l->line },
+                    "\"%.32s\" is no port; expected 1 to 65279", l->words[2]);
     }
-    cJSON_AddStringToObject(end, "switch", name);
+    cJSON_AddStringToObject(end, "switch", node->name);
     cJSON_AddNumberToObject(end, "port", port);
     return end;
 }
 
 static void
-add_switch(struct writer *w, cJSON *list, const struct import_switch *sw)
+add_switch(struct writer *w, cJSON *list, const struct import_node *sw)
 {
+    const struct words_line *l =
+        find_line(&w->files[SWITCHES], sw->name, NULL);
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddItemToArray(list, o);
-    cJSON_AddStringToObject(o, "name", sw->name);
-    for (size_t i = 0; i < w->switches.n; i++) {
-        const struct words_line *l = &w->switches.lines[i];
-
-        if (!strcmp(l->words[0], sw->name)) {
-            cJSON_AddStringToObject(o, "target", l->words[1]);
-            cJSON_AddStringToObject(o, "datapath", l->words[2]);
-            return;
-        }
+    if (l) {
+        cJSON_AddStringToObject(o, "name", sw->name);
+        cJSON_AddStringToObject(o, "target", l->words[1]);
+        cJSON_AddStringToObject(o, "datapath", l->words[2]);
+    } else {
+        import_fail(w->im, sw->at, "switch \"%s\" is not in %s; expected all",
+                    sw->name, w->extra->switches);
     }
-    import_fail(w->im, sw->line, "switch \"%s\" is not in %s, each switch is "
-                "required there", sw->name, w->extra->switches);
 }
 
 static void
-add_host(struct writer *w, cJSON *list, const struct import_host *host)
+add_host(struct writer *w, cJSON *list, const struct import_node *host)
 {
-    const char *address = find_address(&w->addresses, host->name);
+    const char *address = find_address(&w->files[ADDRESSES], host->name);
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddItemToArray(list, o);
     if (!address) {
-        import_fail(w->im, host->line, "host \"%s\" has no IPv4 address in "
-                    "%s, each host is required there (another file: "
-                    "--addresses)", host->name, w->extra->addresses);
+        import_fail(w->im, host->at,
+                    "no address of \"%s\" in %s; expected all, by --addresses",
+                    host->name, w->extra->addresses);
         return;
     }
     cJSON_AddStringToObject(o, "name", host->name);
@@ -199,7 +182,7 @@ add_host(struct writer *w, cJSON *list, const struct import_host *host)
 /* Returns the rate of the link from a switch to its parent, 0 if there is
  * none. */
 static int64_t
-uplink_rate(const struct writer *w, const struct import_switch *sw)
+uplink_rate(const struct writer *w, const struct import_node *sw)
 {
     size_t n = strlen(sw->name);
 
@@ -213,46 +196,20 @@ uplink_rate(const struct writer *w, const struct import_switch *sw)
     return w->extra->uplink_rate;
 }
 
-/* Adds the links from switch 'parent' to its children.  Ports at the children
- * come last, so they are made by add_uplinks(). */
+/* Adds the link from switch 'sw' to its parent, with the parent's port. */
 static void
-add_links(struct writer *w, cJSON *list, int parent)
+add_link(struct writer *w, cJSON *list, const struct import_node *sw)
 {
-    for (size_t i = 0; i < w->im->n_switches; i++) {
-        const struct import_switch *sw = &w->im->switches[i];
-        cJSON *o, *ends;
+    cJSON *o = cJSON_CreateObject();
 
-        if (sw->parent != parent) {
-            continue;
-        }
-        if (!uplink_rate(w, sw)) {
-            import_fail(w->im, sw->line, "switch \"%s\" has a parent, "
-                        "--uplink-rate is required", sw->name);
-        }
-        o = cJSON_CreateObject();
-        cJSON_AddItemToArray(list, o);
-        ends = cJSON_AddArrayToObject(o, "ends");
-        cJSON_AddItemToArray(ends, make_port(w, parent, sw->name));
-        add_rate(o, uplink_rate(w, sw));
-        cJSON_AddNumberToObject(o, "child", i);
+    if (!uplink_rate(w, sw)) {
+        import_fail(w->im, sw->at,
+                    "\"%s\" has a parent; expected --uplink-rate", sw->name);
     }
-}
-
-/* Adds the other end of each link. */
-static void
-add_uplinks(struct writer *w, cJSON *links)
-{
-    cJSON *link;
-
-    cJSON_ArrayForEach (link, links) {
-        cJSON *child = cJSON_DetachItemFromObjectCaseSensitive(link, "child");
-        int i = child->valueint;
-
-        cJSON_InsertItemInArray(
-            cJSON_GetObjectItemCaseSensitive(link, "ends"), 0,
-            make_port(w, i, w->im->switches[w->im->switches[i].parent].name));
-        cJSON_Delete(child);
-    }
+    cJSON_AddItemToArray(list, o);
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(o, "ends"),
+                         make_port(w, sw->parent, sw->name));
+    add_rate(o, uplink_rate(w, sw));
 }
 
 /* Checks that the switches of single rates exist. */
@@ -262,14 +219,43 @@ check_uplink_rates(const struct writer *w)
     for (size_t i = 0; i < w->extra->n_uplink_rates; i++) {
         const char *text = w->extra->uplink_rates[i];
         char *name = message("%.*s", (int) strcspn(text, "="), text);
-        int sw = import_find_switch(w->im, name);
+        int sw = import_find(w->im, name, false);
 
-        if (!w->im->error && (sw < 0 || w->im->switches[sw].parent < 0)) {
+        if (!w->im->error && (sw < 0 || w->im->nodes[sw].parent < 0)) {
             w->im->error = message("--uplink-rate: \"%s\" is not a switch "
                                    "with a parent, the name of one is "
                                    "allowed", name);
         }
         free(name);
+    }
+}
+
+/* Adds what needs no port of a parent, then links, then their other ends: the
+ * port of a switch to its parent is its last one. */
+static void
+add_nodes(struct writer *w, cJSON *switches, cJSON *links, cJSON *hosts)
+{
+    const struct import *im = w->im;
+
+    for (int phase = 0; phase < 3; phase++) {
+        cJSON *link = links->child;
+
+        for (size_t i = 0; i < im->n && !im->error; i++) {
+            const struct import_node *node = &im->nodes[i];
+
+            if (!phase && node->is_host) {
+                add_host(w, hosts, node);
+            } else if (!phase) {
+                add_switch(w, switches, node);
+            } else if (phase == 1 && !node->is_host && node->parent >= 0) {
+                add_link(w, links, node);
+            } else if (!node->is_host && node->parent >= 0) {
+                cJSON_InsertItemInArray(
+                    cJSON_GetObjectItemCaseSensitive(link, "ends"), 0,
+                    make_port(w, i, im->nodes[node->parent].name));
+                link = link->next;
+            }
+        }
     }
 }
 
@@ -282,32 +268,22 @@ import_to_json(struct import *im, const struct import_extra *extra)
     cJSON *links = cJSON_AddArrayToObject(top, "links");
     cJSON *hosts = cJSON_AddArrayToObject(top, "hosts");
 
-    w.next_port = allocate(im->n_switches, sizeof *w.next_port);
-    words_init(&w.addresses, im, extra->addresses, 1, MAX_WORDS,
-               "not \"ADDRESS NAME...\", which is allowed");
-    words_init(&w.switches, im, extra->switches, 3, 3,
-               "not three words, \"NAME TARGET DATAPATH\" is allowed");
+    w.last_port = allocate(im->n, sizeof *w.last_port);
+    words_init(&w.files[ADDRESSES], im, extra->addresses, 1, MAX_WORDS,
+               "no \"ADDRESS NAME...\", which is expected");
+    words_init(&w.files[SWITCHES], im, extra->switches, 3, 3,
+               "not three words; expected \"NAME TARGET DATAPATH\"");
     if (extra->ports) {
-        words_init(&w.ports, im, extra->ports, 3, 3,
-                   "not three words, \"SWITCH NEIGHBOUR PORT\" is allowed");
+        words_init(&w.files[PORTS], im, extra->ports, 3, 3,
+                   "not three words; expected \"SWITCH NEIGHBOUR PORT\"");
     }
     check_uplink_rates(&w);
-    for (size_t i = 0; !im->error && i < im->n_switches; i++) {
-        add_switch(&w, switches, &im->switches[i]);
+    add_nodes(&w, switches, links, hosts);
+    for (struct words *each = w.files; each < w.files + 3; each++) {
+        free(each->text);
+        free(each->lines);
     }
-    for (size_t i = 0; !im->error && i < im->n_hosts; i++) {
-        add_host(&w, hosts, &im->hosts[i]);
-    }
-    for (size_t i = 0; !im->error && i < im->n_switches; i++) {
-        add_links(&w, links, i);
-    }
-    if (!im->error) {
-        add_uplinks(&w, links);
-    }
-    words_uninit(&w.addresses);
-    words_uninit(&w.switches);
-    words_uninit(&w.ports);
-    free(w.next_port);
+    free(w.last_port);
     if (im->error) {
         cJSON_Delete(top);
         return NULL;

@@ -2,131 +2,177 @@
 
 /* Slurm's topology.conf for topology/tree. */
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/json-check.h"
 #include "base/memory.h"
 #include "cli/topology/import.h"
 
-struct slurm_line {
-    char *name, *switches, *nodes;      /* Values, NULL if missing. */
-};
+#define BLANKS " \t\r\v\f"
+#define MAX_FILES 64
 
-/* Stores the value of a parameter.  LinkSpeed is ignored, as by Slurm. */
+/* What a line may have. */
+enum { SWITCH_NAME, SWITCHES, NODES, LINK_SPEED, N_PARAMETERS };
+
+static const char *const names[] = { "SwitchName", "Switches", "Nodes",
+                                     "LinkSpeed" };
+
 static void
-set_parameter(struct import *im, int line, struct slurm_line *l,
-              const char *key, char *value)
+set_parameter(struct import *im, const char *key, char *value,
+              char *values[N_PARAMETERS])
 {
-    char **place = !strcasecmp(key, "SwitchName") ? &l->name
-                   : !strcasecmp(key, "Switches") ? &l->switches
-                   : !strcasecmp(key, "Nodes") ? &l->nodes
-                   : NULL;
+    int i = 0;
 
-    if (!strcasecmp(key, "LinkSpeed")) {
-        return;
+    while (i < N_PARAMETERS && strcasecmp(key, names[i])) {
+        i++;
     }
-    if (!place) {
-        import_fail(im, line, "\"%.32s\" is not a parameter of topology/tree, "
-                    "SwitchName, Switches, Nodes and LinkSpeed are allowed",
+    if (i == N_PARAMETERS) {
+        import_fail(im, im->at,
+                    "\"%.32s\" is not supported; expected "
+                    "SwitchName, Switches, Nodes or LinkSpeed",
                     key);
-    } else if (*place) {
-        import_fail(im, line, "%s is there twice, once is allowed", key);
+    } else if (values[i]) {
+        import_fail(im, im->at, "%s is there twice; expected it once", key);
     } else {
-        *place = value;
+        values[i] = value;
     }
 }
 
 /* Splits "Key=Value Key=\"Value\" ..." in place. */
 static void
-read_parameters(struct import *im, int line, char *text, struct slurm_line *l)
+read_parameters(struct import *im, char *next, char *values[N_PARAMETERS])
 {
-    char *next = text + strspn(text, " \t");
+    while (*(next += strspn(next, BLANKS)) && import_ok(im)) {
+        char *key = next, *end = key + strcspn(key, "=" BLANKS), *value;
+        bool assigns, quoted;
 
-    while (*next && import_ok(im)) {
-        char *key = next, *value, *end;
-
-        next += strcspn(next, "= \t");
-        if (*next != '=') {
-            import_fail(im, line, "\"%.32s\" has no value, KEY=VALUE is "
-                        "allowed", key);
-            return;
-        }
-        *next++ = '\0';
-        value = next + (*next == '"');
-        end = value + strcspn(value, *next == '"' ? "\"" : " \t");
-        if (*next == '"' && !*end) {
-            import_fail(im, line, "the value of %.32s has no closing quote, "
-                        "\"VALUE\" is allowed", key);
-            return;
-        }
-        next = *end ? end + 1 : end;
+        next = end + strspn(end, BLANKS);
+        assigns = *next == '=' && end > key;
         *end = '\0';
-        if (!*value) {
-            import_fail(im, line, "%.32s is empty, a value is required", key);
+        next += assigns;
+        next += strspn(next, BLANKS);
+        quoted = *next == '"';
+        value = next + quoted;
+        next = value + strcspn(value, quoted ? "\"" : BLANKS);
+        if (!assigns || next == value || (quoted && !*next)) {
+            import_fail(im, im->at,
+                        "\"%.32s\" has no value; expected KEY=VALUE", key);
             return;
         }
-        set_parameter(im, line, l, key, value);
-        next += strspn(next, " \t");
+        if (*next) {
+            *next++ = '\0';
+        }
+        set_parameter(im, key, value, values);
     }
+}
+
+/* Reads the file 'name', which is relative to the folder of this one. */
+static void
+include(struct import *im, const char *name)
+{
+    const struct import_place at = im->at;
+    const char *slash = strrchr(at.file, '/');
+    int folder = *name != '/' && slash ? slash + 1 - at.file : 0;
+    char *file = message("%.*s%s", folder, at.file, name);
+    char *text, *error = json_read_file(file, &text);
+
+    if (error || im->n_files == MAX_FILES) {
+        import_fail(im, at, "%s",
+                    error ? error : "one file too many; expected 64 at most");
+    } else {
+        import_enter(im, file);
+        import_slurm(im, text);
+        im->at = at;
+    }
+    free(error);
+    free(text);
+    free(file);
 }
 
 static void
-read_line(struct import *im, int line, char *text)
+read_line(struct import *im, char *text)
 {
-    struct slurm_line l = { .name = NULL };
+    char *values[N_PARAMETERS] = { NULL };
     int sw;
 
-    text[strcspn(text, "#\r")] = '\0';
-    if (!text[strspn(text, " \t")]) {
-        return;
-    }
-    read_parameters(im, line, text, &l);
-    if (!import_ok(im)) {
-        return;
-    }
-    if (!l.name || (!l.switches && !l.nodes)) {
-        import_fail(im, line, "%s is missing, SwitchName with Switches or "
-                    "Nodes is allowed",
-                    l.name ? "Switches or Nodes" : "SwitchName");
-        return;
-    }
-    sw = import_switch(im, l.name, line);
-    if (l.switches) {
-        import_children(im, sw, l.switches, false, line);
-    }
-    if (l.nodes) {
-        import_children(im, sw, l.nodes, true, line);
+    text += strspn(text, BLANKS);
+    if (!strncasecmp(text, "Include", 7) && strspn(text + 7, BLANKS)) {
+        text += 7 + strspn(text + 7, BLANKS);
+        text[strcspn(text, BLANKS)] = '\0';
+        include(im, text);
+    } else if (*text) {
+        read_parameters(im, text, values);
+        if (!values[SWITCH_NAME] || (!values[SWITCHES] && !values[NODES])) {
+            import_fail(im, im->at, "no %s; expected \"SwitchName=a Nodes=b\"",
+                        values[SWITCH_NAME] ? "Switches or Nodes"
+                                            : "SwitchName");
+        }
+        sw = import_ok(im) ? import_switch(im, values[SWITCH_NAME]) : -1;
+        import_children(im, sw, values[SWITCHES], false);
+        import_children(im, sw, values[NODES], true);
     }
 }
 
-/* Replaces each backslash at the end of a line, and that end, by spaces.
- * Returns the number of lines that the first line of 'text' takes. */
-static int
-join_lines(char *text)
+/* Cuts the comment from 'line', and the backslash at its end.  Returns true if
+ * there was one, so that it is continued. */
+static bool
+cut_line(char *line)
 {
-    int n = 1;
+    size_t n = 0; /* Backslashes before 'p'. */
+    char *p;
 
-    for (char *p = text; *p && *p != '\n'; p++) {
-        if (p[0] == '\\' && p[1] == '\n') {
-            p[0] = p[1] = ' ';
-            p++;
-            n++;
-        }
+    for (p = line; *p && (*p != '#' || n % 2); p++) {
+        n = *p == '\\' ? n + 1 : 0;
     }
-    return n;
+    *p = '\0';
+    while (p > line && isspace((unsigned char) p[-1])) {
+        p--;
+    }
+    for (n = 0; p > line && p[-1] == '\\'; p--) {
+        n++;
+    }
+    if (n % 2) {
+        p[n - 1] = '\0';
+    }
+    return n % 2;
+}
+
+/* Removes each backslash that makes the next character an ordinary one. */
+static void
+unescape(char *text)
+{
+    char *to = text;
+
+    for (; *text; text++) {
+        text += *text == '\\' && text[1];
+        *to++ = *text;
+    }
+    *to = '\0';
 }
 
 void
 import_slurm(struct import *im, const char *text)
 {
     char *copy = duplicate(text), *next = copy;
+    int line = 1;
 
-    for (int line = 1; next && import_ok(im); ) {
-        int n = join_lines(next);
+    while (next && import_ok(im)) {
+        char *joined = next, *end = joined;
+        bool more = true;
 
-        read_line(im, line, strsep(&next, "\n"));
-        line += n;
+        im->at.line = line;
+        for (; more && next; line++) {
+            char *piece = strsep(&next, "\n");
+
+            more = cut_line(piece);
+            memmove(end, piece, strlen(piece) + 1);
+            end += strlen(end);
+        }
+        unescape(joined);
+        read_line(im, joined);
     }
     free(copy);
 }

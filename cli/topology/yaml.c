@@ -1,145 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The tree of topology.yaml, which Topograph and Slurm write, and HyperNodes
- * of Volcano.  JSON is read as YAML. */
+ * of Volcano.  JSON is read as YAML.  Documents are converted to cJSON: a
+ * scalar is a text, and 'valueint' is the line. */
 
-#include <stdbool.h>
+#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <yaml.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 
 #include "base/memory.h"
 #include "cli/topology/import.h"
 
-/* A document that is being read. */
-struct reader {
+#define MAX_DEPTH 32
+#define MAX_NODES 4000000  /* Of a file, with those of aliases. */
+#define MATCH_STEPS 100000 /* Limit of one match of an expression. */
+
+struct loader {
     struct import *im;
     yaml_document_t document;
+    int n_nodes;
 };
 
-static int
-line_of(const yaml_node_t *node)
-{
-    return node->start_mark.line + 1;
-}
+/* Reports an error at 'item'. */
+#define FAIL(IM, ITEM, ...) \
+    ((IM)->at.line = (ITEM)->valueint, import_fail(IM, (IM)->at, __VA_ARGS__))
 
-/* Returns the text of a scalar, NULL for another node. */
-static const char *
-scalar(const yaml_node_t *node)
-{
-    return node && node->type == YAML_SCALAR_NODE
-           ? (const char *) node->data.scalar.value : NULL;
-}
+static cJSON *convert(struct loader *, int index, int depth);
 
-static yaml_node_t *
-node_at(struct reader *r, int index)
-{
-    return yaml_document_get_node(&r->document, index);
-}
-
-/* Returns the value of 'key' in a mapping, or NULL. */
-static yaml_node_t *
-find(struct reader *r, const yaml_node_t *mapping, const char *key)
-{
-    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
-         pair < mapping->data.mapping.pairs.top; pair++) {
-        const char *text = scalar(node_at(r, pair->key));
-
-        if (text && !strcmp(text, key)) {
-            return node_at(r, pair->value);
-        }
-    }
-    return NULL;
-}
-
-/* Reports an error and returns false unless 'node', which is 'what', is a
- * mapping.  Its keys must be all different and, unless 'allowed' is NULL, in
- * 'allowed'. */
-static bool
-check_mapping(struct reader *r, const yaml_node_t *node, const char *what,
-              const char *const allowed[])
-{
-    if (node->type != YAML_MAPPING_NODE) {
-        import_fail(r->im, line_of(node), "%s is not a mapping, a mapping is "
-                    "allowed", what);
-        return false;
-    }
-    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = node_at(r, pair->key);
-        const char *text = scalar(key);
-        bool known = text && !allowed;
-
-        for (size_t i = 0; text && allowed && allowed[i]; i++) {
-            known |= !strcmp(text, allowed[i]);
-        }
-        if (!known) {
-            import_fail(r->im, line_of(key), "\"%.32s\" is not a member of "
-                        "%s, a member of its format is allowed",
-                        text ? text : "?", what);
-            return false;
-        }
-        if (find(r, node, text) != node_at(r, pair->value)) {
-            import_fail(r->im, line_of(key), "\"%.32s\" is there twice, once "
-                        "is allowed", text);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Returns the text of required scalar 'key', or NULL after an error. */
-static const char *
-get_text(struct reader *r, const yaml_node_t *mapping, const char *key)
-{
-    const yaml_node_t *node = find(r, mapping, key);
-    const char *text = scalar(node);
-
-    if (!text) {
-        import_fail(r->im, line_of(node ? node : mapping), "\"%s\" is %s, a "
-                    "text is required", key, node ? "not a text" : "missing");
-    }
-    return text;
-}
-
-/* Returns required member 'key', a node of type 'type' that is called 'noun',
- * or NULL after an error. */
-static yaml_node_t *
-get_node(struct reader *r, const yaml_node_t *mapping, const char *key,
-         yaml_node_type_t type, const char *noun)
-{
-    yaml_node_t *node = find(r, mapping, key);
-
-    if (!node || node->type != type) {
-        import_fail(r->im, line_of(node ? node : mapping), "\"%s\" is %s, a "
-                    "%s is required", key, node ? "of another type"
-                    : "missing", noun);
-        return NULL;
-    }
-    return node;
-}
-
-static size_t
-n_items(const yaml_node_t *sequence)
-{
-    return sequence->data.sequence.items.top
-           - sequence->data.sequence.items.start;
-}
-
-static yaml_node_t *
-item(struct reader *r, const yaml_node_t *sequence, size_t i)
-{
-    return node_at(r, sequence->data.sequence.items.start[i]);
-}
-
-/* Calls 'read' for the root of each document of 'text' that is not empty,
- * until there is an error. */
 static void
-read_documents(struct import *im, const char *text,
-               void (*read)(struct reader *, const yaml_node_t *, void *aux),
-               void *aux)
+convert_pairs(struct loader *l, const yaml_node_t *node, int depth,
+              cJSON *object)
 {
-    struct reader r = { .im = im };
+    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top && import_ok(l->im); pair++) {
+        cJSON *key = convert(l, pair->key, depth);
+        cJSON *value = convert(l, pair->value, depth);
+        const char *text = cJSON_GetStringValue(key);
+
+        value->valueint = key->valueint;
+        if (!text || cJSON_GetObjectItemCaseSensitive(object, text)) {
+            FAIL(l->im, key, "\"%.32s\" is there twice; expected texts, once",
+                 text ? text : "?");
+        }
+        cJSON_AddItemToObject(object, text ? text : "?", value);
+        cJSON_Delete(key);
+    }
+}
+
+static cJSON *
+convert(struct loader *l, int index, int depth)
+{
+    const yaml_node_t *node = yaml_document_get_node(&l->document, index);
+    bool mapping = node->type == YAML_MAPPING_NODE;
+    bool list = node->type == YAML_SEQUENCE_NODE;
+    const char *text =
+        (mapping || list ? "" : (const char *) node->data.scalar.value);
+    cJSON *item =
+        (mapping ? cJSON_CreateObject()
+         : list  ? cJSON_CreateArray()
+         : node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE
+                 && (!*text || !strcmp(text, "~") || !strcasecmp(text, "null"))
+             ? cJSON_CreateNull()
+             : cJSON_CreateString(text));
+
+    item->valueint = node->start_mark.line + 1;
+    if (depth > MAX_DEPTH || ++l->n_nodes > MAX_NODES) {
+        FAIL(l->im, item, "too large; expected %d levels and %d values",
+             MAX_DEPTH, MAX_NODES);
+    } else if (mapping) {
+        convert_pairs(l, node, depth + 1, item);
+    }
+    for (const yaml_node_item_t *i = node->data.sequence.items.start;
+         list && i < node->data.sequence.items.top && import_ok(l->im); i++) {
+        cJSON_AddItemToArray(item, convert(l, *i, depth + 1));
+    }
+    return item;
+}
+
+/* Returns an array of the documents in 'text' that are not empty. */
+static cJSON *
+load(struct import *im, const char *text)
+{
+    struct loader l = { .im = im };
+    cJSON *documents = cJSON_CreateArray();
     yaml_parser_t parser;
     bool more = true;
 
@@ -149,248 +97,378 @@ read_documents(struct import *im, const char *text,
     yaml_parser_set_input_string(&parser, (const unsigned char *) text,
                                  strlen(text));
     while (more && import_ok(im)) {
-        yaml_node_t *root;
+        cJSON *root;
 
-        if (!yaml_parser_load(&parser, &r.document)) {
-            import_fail(im, parser.problem_mark.line + 1, "%s, YAML or JSON "
-                        "is allowed", parser.problem ? parser.problem
-                        : "not readable");
+        if (!yaml_parser_load(&parser, &l.document)) {
+            im->at.line = parser.problem_mark.line + 1;
+            import_fail(im, im->at, "%s; expected YAML or JSON",
+                        parser.problem ? parser.problem : "not readable");
             break;
         }
-        root = yaml_document_get_root_node(&r.document);
-        if (root && (!scalar(root) || *scalar(root))) {
-            read(&r, root, aux);
+        more = yaml_document_get_root_node(&l.document);
+        root = more ? convert(&l, 1, 0) : NULL;
+        if (root && !cJSON_IsNull(root)) {
+            cJSON_AddItemToArray(documents, root);
+        } else {
+            cJSON_Delete(root);
         }
-        more = root;
-        yaml_document_delete(&r.document);
+        yaml_document_delete(&l.document);
     }
     yaml_parser_delete(&parser);
+    return documents;
 }
 
-/* The topology to read, of several in a file. */
-struct wanted {
-    const char *name;           /* NULL for the only tree or the default. */
-    bool found;
-};
-
-static void
-read_switch(struct reader *r, const yaml_node_t *node)
+/* Returns member 'key' of 'type' of an object, or NULL.  One that is missing
+ * or null is an error if it is 'required'.  A null object has none. */
+static const cJSON *
+get(struct import *im, const cJSON *object, const char *key, int type,
+    bool required)
 {
-    static const char *const members[] = { "switch", "children", "nodes",
-                                           NULL };
-    const char *name;
-    int line = line_of(node), sw;
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    bool has = item && !cJSON_IsNull(item);
 
-    if (!check_mapping(r, node, "a switch", members)) {
-        return;
+    if (object && (has ? (item->type & 0xff) != type : required)) {
+        FAIL(im, has ? item : object, "no %s \"%s\", which is required",
+             type == cJSON_String  ? "text"
+             : type == cJSON_Array ? "list"
+                                   : "mapping",
+             key);
     }
-    name = get_text(r, node, "switch");
-    sw = name ? import_switch(r->im, name, line) : -1;
-    if (sw >= 0 && find(r, node, "children")) {
-        const char *list = get_text(r, node, "children");
-
-        if (list) {
-            import_children(r->im, sw, list, false, line);
-        }
-    }
-    if (sw >= 0 && find(r, node, "nodes")) {
-        const char *list = get_text(r, node, "nodes");
-
-        if (list) {
-            import_children(r->im, sw, list, true, line);
-        }
-    }
+    return has && import_ok(im) ? item : NULL;
 }
 
-static void
-read_tree(struct reader *r, const yaml_node_t *tree)
+static const char *
+get_text(struct import *im, const cJSON *object, const char *key,
+         bool required)
 {
-    static const char *const members[] = { "switches", NULL };
-    yaml_node_t *switches;
-
-    if (!check_mapping(r, tree, "a tree", members)) {
-        return;
-    }
-    switches = get_node(r, tree, "switches", YAML_SEQUENCE_NODE, "list");
-    for (size_t i = 0; switches && i < n_items(switches)
-         && import_ok(r->im); i++) {
-        read_switch(r, item(r, switches, i));
-    }
+    return cJSON_GetStringValue(get(im, object, key, cJSON_String, required));
 }
 
-/* Returns true if the topology is the one to read: by its name, otherwise the
- * default of the cluster, otherwise the only tree. */
+static const cJSON *
+get_object(struct import *im, const cJSON *object, const char *key,
+           bool required)
+{
+    return get(im, object, key, cJSON_Object, required);
+}
+
+/* Returns the first element of a list, or NULL. */
+static const cJSON *
+first(struct import *im, const cJSON *object, const char *key, bool required)
+{
+    const cJSON *list = get(im, object, key, cJSON_Array, required);
+
+    return list ? list->child : NULL;
+}
+
+/* Returns true if 'text' is one of 'words', which are between blanks. */
 static bool
-is_wanted(struct reader *r, const yaml_node_t *topology,
-          const struct wanted *wanted, size_t n_trees)
+is_word(const char *text, const char *words)
 {
-    const char *name = get_text(r, topology, "topology");
-    const yaml_node_t *deflt = find(r, topology, "cluster_default");
+    const char *at = text && *text ? strstr(words, text) : NULL;
 
-    if (!deflt) {
-        deflt = find(r, topology, "clusterDefault");
+    while (at && (at[-1] != ' ' || at[strlen(text)] != ' ')) {
+        at = strstr(at + 1, text);
     }
-    return name && (wanted->name ? !strcmp(name, wanted->name)
-                    : find(r, topology, "tree")
-                      && (n_trees == 1
-                          || (scalar(deflt)
-                              && !strcmp(scalar(deflt), "true"))));
+    return at;
+}
+
+/* Reports an error and returns NULL unless 'item', which is 'what', is an
+ * object with members that are all in 'words'. */
+static const cJSON *
+check(struct import *im, const cJSON *item, const char *what,
+      const char *words)
+{
+    if (!cJSON_IsObject(item)) {
+        FAIL(im, item, "%s is not a mapping, a mapping is allowed", what);
+    }
+    for (const cJSON *m = item->child; words && m; m = m->next) {
+        if (m->string && !is_word(m->string, words)) {
+            FAIL(im, m, "\"%.32s\" is not a member of %s, but%sare", m->string,
+                 what, words);
+        }
+    }
+    return import_ok(im) ? item : NULL;
 }
 
 static void
-read_topologies(struct reader *r, const yaml_node_t *root, void *wanted_)
+read_tree(struct import *im, const cJSON *tree)
 {
-    static const char *const members[] = {
-        "topology", "cluster_default", "clusterDefault", "tree", "block",
-        "flat", "ring", "torus3d", NULL,
-    };
-    struct wanted *wanted = wanted_;
-    size_t n_trees = 0;
+    const cJSON *item;
 
-    if (root->type != YAML_SEQUENCE_NODE) {
-        import_fail(r->im, line_of(root), "not a list, a list of topologies "
-                    "is allowed");
-        return;
-    }
-    for (size_t i = 0; i < n_items(root); i++) {
-        const yaml_node_t *topology = item(r, root, i);
+    check(im, tree, "a tree", " switches ");
+    for (item = first(im, tree, "switches", true); item; item = item->next) {
+        const char *name, *children, *nodes;
+        int sw;
 
-        if (!check_mapping(r, topology, "a topology", members)) {
-            return;
-        }
-        n_trees += !!find(r, topology, "tree");
+        check(im, item, "a switch", " switch children nodes ");
+        name = get_text(im, item, "switch", true);
+        children = get_text(im, item, "children", false);
+        nodes = get_text(im, item, "nodes", false);
+        im->at.line = item->valueint;
+        sw = name ? import_switch(im, name) : -1;
+        import_children(im, sw, children, false);
+        import_children(im, sw, nodes, true);
     }
-    for (size_t i = 0; i < n_items(root) && import_ok(r->im); i++) {
-        const yaml_node_t *topology = item(r, root, i);
-        yaml_node_t *tree;
+}
 
-        if (is_wanted(r, topology, wanted, n_trees) && !wanted->found) {
-            wanted->found = true;
-            tree = get_node(r, topology, "tree", YAML_MAPPING_NODE, "mapping");
-            if (tree) {
-                read_tree(r, tree);
-            }
-        }
-    }
+/* Returns true if the topology is the default one. */
+static bool
+is_default(struct import *im, const cJSON *topology)
+{
+    static const char yes[] = " y Y yes Yes YES true True TRUE on On ON ";
+
+    return is_word(get_text(im, topology, "cluster_default", false), yes)
+           || is_word(get_text(im, topology, "clusterDefault", false), yes);
 }
 
 void
 import_topograph(struct import *im, const char *text, const char *tree)
 {
-    struct wanted wanted = { .name = tree };
+    cJSON *documents = load(im, text);
+    const cJSON *list = documents->child, *found = NULL, *only = NULL;
+    size_t n_trees = 0;
 
-    read_documents(im, text, read_topologies, &wanted);
-    if (!wanted.found && tree) {
-        import_fail(im, 1, "no topology \"%.64s\", the name of one in the "
-                    "file is allowed", tree);
-    } else if (!wanted.found) {
-        import_fail(im, 1, "no tree, or several without a default one, a "
-                    "single tree or --tree=NAME is allowed");
+    if (list && !cJSON_IsArray(list)) {
+        FAIL(im, list, "not a list, a list of topologies is allowed");
     }
+    for (const cJSON *t = list ? list->child : NULL; t && import_ok(im);
+         t = t->next) {
+        const cJSON *own = get_object(im, t, "tree", false);
+        const char *name = get_text(im, t, "topology", true);
+
+        check(im, t, "a topology",
+              " topology cluster_default clusterDefault "
+              "tree block flat ring torus3d ");
+        n_trees += own != NULL;
+        only = own ? own : only;
+        if (!found && name
+            && (tree ? !strcmp(name, tree) : is_default(im, t))) {
+            found = own;
+        }
+    }
+    im->at.line = 1;
+    found = found || tree || n_trees > 1 ? found : only;
+    if (found) {
+        read_tree(im, found);
+    } else {
+        import_fail(im, im->at, "no tree%s%.64s; expected one, or --tree=NAME",
+                    tree ? " of " : "", tree ? tree : "");
+    }
+    cJSON_Delete(documents);
 }
 
-/* Reads one element of "members". */
-static void
-read_member(struct reader *r, const yaml_node_t *member, int sw)
+/* Returns true if 'labels' fulfil 'e', of "matchExpressions". */
+static bool
+fulfils(struct import *im, const cJSON *e, const cJSON *labels)
 {
-    const char *type, *name;
-    yaml_node_t *selector, *exact;
-    bool is_host;
+    const char *key = get_text(im, e, "key", true);
+    const char *operator= get_text(im, e, "operator", true);
+    const char *label = key ? get_text(im, labels, key, false) : NULL;
+    const cJSON *value = first(im, e, "values", false);
 
-    if (!check_mapping(r, member, "a member", NULL)
-        || !(type = get_text(r, member, "type"))) {
-        return;
+    if (!is_word(operator, " In NotIn Exists DoesNotExist ")) {
+        FAIL(im, e, "no operator In, NotIn, Exists or DoesNotExist");
+        return false;
+    } else if (operator[strlen(operator) - 1] != 'n') {
+        return !label == (*operator== 'D');
     }
-    is_host = !strcmp(type, "Node");
-    if (!is_host && strcmp(type, "HyperNode")) {
-        import_fail(r->im, line_of(member), "type \"%.32s\", Node and "
-                    "HyperNode are allowed", type);
-        return;
+    while (value
+           && !(label && cJSON_IsString(value)
+                && !strcmp(label, value->valuestring))) {
+        value = value->next;
     }
-    selector = get_node(r, member, "selector", YAML_MAPPING_NODE, "mapping");
-    if (!selector) {
-        return;
-    }
-    if (!find(r, selector, "exactMatch")) {
-        import_fail(r->im, line_of(selector), "the selector has no "
-                    "\"exactMatch\", only names are allowed because the nodes "
-                    "of the cluster are not in the file");
-        return;
-    }
-    exact = get_node(r, selector, "exactMatch", YAML_MAPPING_NODE, "mapping");
-    name = exact ? get_text(r, exact, "name") : NULL;
-    if (name) {
-        import_child(r->im, sw, name, is_host, line_of(exact));
-    }
+    return !value == (*operator== 'N');
 }
 
-static void
-read_hypernode(struct reader *r, const yaml_node_t *node)
+/* Returns true if 'labels' fulfil all of 'selector', a "labelMatch". */
+static bool
+has_labels(struct import *im, const cJSON *selector, const cJSON *labels)
 {
-    yaml_node_t *metadata, *spec, *members;
-    const char *name;
-    int sw;
+    const cJSON *wanted = get_object(im, selector, "matchLabels", false);
+    const cJSON *e = first(im, selector, "matchExpressions", false);
+    bool has = true;
 
-    metadata = get_node(r, node, "metadata", YAML_MAPPING_NODE, "mapping");
-    spec = get_node(r, node, "spec", YAML_MAPPING_NODE, "mapping");
-    name = metadata ? get_text(r, metadata, "name") : NULL;
-    if (!name || !spec) {
-        return;
+    for (wanted = wanted ? wanted->child : NULL; wanted;
+         wanted = wanted->next) {
+        const char *label = get_text(im, labels, wanted->string, false);
+
+        has &= label && cJSON_IsString(wanted)
+               && !strcmp(label, wanted->valuestring);
     }
-    sw = import_switch(r->im, name, line_of(metadata));
-    if (!find(r, spec, "members")) {
-        return;
+    for (; e; e = e->next) {
+        has &= fulfils(im, e, labels);
     }
-    members = get_node(r, spec, "members", YAML_SEQUENCE_NODE, "list");
-    for (size_t i = 0; members && i < n_items(members)
-         && import_ok(r->im); i++) {
-        read_member(r, item(r, members, i), sw);
+    return has;
+}
+
+/* Returns the expression of a "regexMatch", NULL after an error. */
+static pcre2_code *
+compile(struct import *im, const cJSON *regex)
+{
+    const char *text = get_text(im, regex, "pattern", true);
+    char *pattern = message("(*LIMIT_MATCH=%d)%s", MATCH_STEPS, text);
+    PCRE2_SIZE at;
+    int error;
+    pcre2_code *code = pcre2_compile(
+        (PCRE2_SPTR) pattern, PCRE2_ZERO_TERMINATED, 0, &error, &at, NULL);
+
+    if (!code) {
+        FAIL(im, regex, "\"%.64s\" is no expression; expected ^n[0-9]+$",
+             text);
+    }
+    free(pattern);
+    return code;
+}
+
+static bool
+fits(const pcre2_code *code, const char *name)
+{
+    pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+    int n =
+        pcre2_match(code, (PCRE2_SPTR) name, strlen(name), 0, 0, data, NULL);
+
+    pcre2_match_data_free(data);
+    return n >= 0;
+}
+
+/* What the members of HyperNodes are selected from: the switches, and the
+ * nodes of the cluster. */
+struct cluster {
+    struct import *im;
+    const cJSON *nodes; /* A List of Kubernetes, or NULL. */
+    bool complete;      /* All switches have been added. */
+};
+
+/* Adds the nodes that fit 'code', or that have the labels of 'selector', if
+ * 'code' is null. */
+static void
+add_nodes(const struct cluster *c, const pcre2_code *code,
+          const cJSON *selector, int sw)
+{
+    struct import *im = c->im;
+    const cJSON *node;
+
+    if (!c->nodes) {
+        import_fail(im, im->at,
+                    "no nodes of the cluster; expected --nodes=FILE");
+    }
+    for (node = first(im, c->nodes, "items", true); node; node = node->next) {
+        const cJSON *data = get_object(im, node, "metadata", true);
+        const cJSON *labels = get_object(im, data, "labels", false);
+        const char *name = get_text(im, data, "name", true);
+
+        if (name
+            && (code ? fits(code, name) : has_labels(im, selector, labels))) {
+            import_child(im, sw, name, true);
+        }
     }
 }
 
-/* Reads a HyperNode or a list of them.  Objects of Kubernetes may have other
- * members, which are ignored. */
+/* Adds what the selector of a member selects. */
 static void
-read_object(struct reader *r, const yaml_node_t *object, void *aux)
+read_selector(const struct cluster *c, const cJSON *selector, int sw,
+              bool is_host)
+{
+    struct import *im = c->im;
+    const cJSON *exact = get_object(im, selector, "exactMatch", false);
+    const cJSON *regex = get_object(im, selector, "regexMatch", false);
+    const cJSON *labels = get_object(im, selector, "labelMatch", false);
+    const char *name = get_text(im, exact, "name", true);
+    pcre2_code *code = regex ? compile(im, regex) : NULL;
+
+    im->at.line = selector->valueint;
+    if (!!exact + !!regex + !!labels != 1 || (labels && !is_host)) {
+        import_fail(im, im->at, "expected one of exactMatch, regexMatch%s",
+                    is_host ? ", labelMatch" : "");
+    } else if (name) {
+        import_child(im, sw, name, is_host);
+    } else if (is_host && import_ok(im)) {
+        add_nodes(c, code, labels, sw);
+    }
+    for (size_t i = 0; code && !is_host && i < im->n; i++) {
+        if (!im->nodes[i].is_host && fits(code, im->nodes[i].name)) {
+            import_child(im, sw, im->nodes[i].name, false);
+        }
+    }
+    pcre2_code_free(code);
+}
+
+/* Adds a HyperNode or, if the tree is complete, its members. */
+static void
+read_hypernode(const struct cluster *c, const cJSON *node)
+{
+    struct import *im = c->im;
+    const cJSON *metadata = get_object(im, node, "metadata", true);
+    const cJSON *spec = get_object(im, node, "spec", true);
+    const char *name = get_text(im, metadata, "name", true);
+    const cJSON *m = first(im, spec, "members", false);
+
+    if (name && !c->complete) {
+        im->at.line = metadata->valueint;
+        import_switch(im, name);
+        return;
+    }
+    for (; m && import_ok(im); m = m->next) {
+        const cJSON *member = check(im, m, "a member", NULL);
+        const cJSON *selector = get_object(im, member, "selector", true);
+        const char *type = get_text(im, member, "type", true);
+
+        if (!is_word(type, " Node HyperNode ")) {
+            FAIL(im, m, "no type Node or HyperNode, which are allowed");
+        } else if (selector) {
+            read_selector(c, selector, import_find(im, name, false),
+                          !strcmp(type, "Node"));
+        }
+    }
+}
+
+/* Reads a HyperNode, or a list of them, where 'object' may be an element.
+ * Objects of Kubernetes may have other members, which are ignored. */
+static void
+read_object(const struct cluster *c, const cJSON *object, bool in_list)
 {
     static const char api[] = "topology.volcano.sh/";
-    bool *in_list = aux, yes = true;
     const char *kind, *version;
-    yaml_node_t *items;
+    const cJSON *item;
 
-    if (!check_mapping(r, object, "an object", NULL)) {
-        return;
-    }
+    check(c->im, object, "an object", NULL);
     /* The API server leaves these two out in elements of a list. */
-    if (*in_list && !find(r, object, "kind")) {
-        read_hypernode(r, object);
-        return;
-    }
-    kind = get_text(r, object, "kind");
-    version = kind ? get_text(r, object, "apiVersion") : NULL;
-    if (!version) {
-        return;
-    }
-    if (!strcmp(kind, "HyperNode") && !strncmp(version, api, sizeof api - 1)) {
-        read_hypernode(r, object);
-    } else if (!*in_list && (!strcmp(kind, "List")
-                            || !strcmp(kind, "HyperNodeList"))) {
-        items = get_node(r, object, "items", YAML_SEQUENCE_NODE, "list");
-        for (size_t i = 0; items && i < n_items(items)
-             && import_ok(r->im); i++) {
-            read_object(r, item(r, items, i), &yes);
+    kind = get_text(c->im, object, "kind", !in_list);
+    version = get_text(c->im, object, "apiVersion", kind);
+    if (in_list && !kind && import_ok(c->im)) {
+        read_hypernode(c, object);
+    } else if (version && !strcmp(kind, "HyperNode")
+               && !strncmp(version, api, strlen(api))) {
+        read_hypernode(c, object);
+    } else if (!in_list && is_word(kind, " List HyperNodeList ")) {
+        item = first(c->im, object, "items", true);
+        for (; item; item = item->next) {
+            read_object(c, item, true);
         }
-    } else {
-        import_fail(r->im, line_of(object), "kind \"%.32s\" of \"%.64s\", "
-                    "HyperNode of %s and a list of them are allowed", kind,
-                    version, api);
+    } else if (version) {
+        FAIL(c->im, object,
+             "kind \"%.32s\" of \"%.64s\"; expected HyperNode of %s", kind,
+             version, api);
     }
 }
 
 void
-import_volcano(struct import *im, const char *text)
+import_volcano(struct import *im, const char *text, const char *nodes)
 {
-    bool in_list = false;
+    const struct import_place at = im->at;
+    cJSON *documents = load(im, text), *list;
+    struct cluster c = { .im = im };
 
-    read_documents(im, text, read_object, &in_list);
+    import_enter(im, "--nodes");
+    list = load(im, nodes ? nodes : "");
+    c.nodes = list->child;
+    im->at = at;
+    for (int pass = 0; pass < 2; pass++) {
+        c.complete = pass;
+        for (const cJSON *d = documents->child; d; d = d->next) {
+            read_object(&c, d, false);
+        }
+    }
+    cJSON_Delete(list);
+    cJSON_Delete(documents);
 }

@@ -7,16 +7,122 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "controller/decide/stage-claim.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/inactive.h"
 #include "controller/model/iteration-traffic.h"
 #include "controller/model/owners.h"
+#include "openvswitch/vlog.h"
 #include "order/problem/lateness.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(decide_problem);
+
+/* Compares what a search announced of an iteration with what is counted.
+ *
+ * An announcement helps until a job has been counted (demand.h has its bytes,
+ * job-progress.h its pace); from then on what is counted decides.  One that is
+ * wrong also costs the search its word: its other jobs are expected to move as
+ * many times what was announced as those that have been counted, bytes that
+ * were too few are a debt (announcement.h), and no computing time that it
+ * announces is used any more.  "controller/status" has an alarm.
+ *
+ * Both count as wrong beyond STAGE_CLAIM_TOLERANCE: headers add up to 6 % to
+ * what is announced, what was lost is sent again, and a measurement of eight
+ * iterations begins and ends in the middle of one.
+ *
+ * A stage announces the mean of what its jobs send, so this is compared when
+ * all of them have been counted.  An iteration cannot take less than its
+ * computing time.  In a job that no other one delays it takes no more than
+ * this and its transfers, at most two after each other at the busiest port.
+ * The slowest job of the stage is compared. */
+
+#define STAGE_CLAIM_TOLERANCE 1.25
+
+/* Iterations of a job before its bytes have been counted. */
+#define UNCOUNTED (1 + DEMAND_AVERAGE_ITERATIONS)
+
+/* Stores 'ratio', of what was counted by what was announced, in '*wrong', or 0
+ * if it is tolerable. */
+static void
+judge(const struct stage *stage, const char *what, double ratio, double *wrong)
+{
+    bool right =
+        (ratio <= STAGE_CLAIM_TOLERANCE && ratio >= 1 / STAGE_CLAIM_TOLERANCE);
+
+    if (!right && !(*wrong > 0)) {
+        char *name = stage_name(stage);
+
+        VLOG_WARN("stage %s: %.2f times the %s of an iteration that were "
+                  "announced",
+                  name, ratio, what);
+        free(name);
+    }
+    *wrong = right ? 0 : ratio;
+}
+
+static void
+check_bytes(struct stage *stage, const struct decide_job *jobs, size_t n)
+{
+    struct stage_claim *claim = &stage->claim;
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double bytes = demand_counted_bytes(jobs[i].job);
+
+        if (!(bytes > 0)) {
+            return;
+        }
+        sum += bytes;
+    }
+    judge(stage, "bytes", sum / (n * claim->bytes), &claim->bytes_ratio);
+    stage->cojob->bytes_ratio = claim->bytes_ratio;
+    stage->announcement.understated =
+        claim->bytes_ratio > 1 && !stage->first_iteration
+            ? n * UNCOUNTED * (1 - 1 / claim->bytes_ratio)
+            : 0;
+}
+
+static void
+check_compute(struct stage *stage, const struct decide_job *jobs, size_t n)
+{
+    struct stage_claim *claim = &stage->claim;
+    double period = 0, alone = 0, burst = 0, most;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct job_progress *p = &jobs[i].job->progress;
+
+        if (!(p->period > 0) || !(demand_counted_bytes(jobs[i].job) > 0)) {
+            return;
+        }
+        period = MAX(period, p->period);
+        alone = MAX(alone, p->first_period);
+        burst = MAX(burst, jobs[i].burst);
+    }
+    most = claim->compute + 2 * burst;
+    judge(stage, "seconds",
+          period < claim->compute ? period / claim->compute
+          : alone > most          ? alone / most
+                                  : 1,
+          &claim->compute_ratio);
+    stage->cojob->compute_refuted |= claim->compute_ratio > 0;
+}
+
+static void
+stage_claim_check(struct stage *stage, const struct decide_job *jobs, size_t n)
+{
+    if (!n || n < stage->n_jobs) {
+        return;
+    }
+    if (stage->claim.bytes > 0) {
+        check_bytes(stage, jobs, n);
+    }
+    if (stage->claim.compute > 0) {
+        check_compute(stage, jobs, n);
+    }
+}
 
 /* Returns the cojob's weight by the intent, multiplied by the policy's factors
  * of its owner and of itself. */

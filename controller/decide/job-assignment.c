@@ -9,7 +9,6 @@
 
 #include "controller/decide/decide-override.h"
 #include "controller/decide/decide-problem.h"
-#include "controller/decide/first-weights.h"
 #include "controller/model/cluster.h"
 #include "order/order.h"
 #include "order/result/hysteresis.h"
@@ -17,6 +16,89 @@
 #include "order/result/slack.h"
 #include "policies/policy.h"
 #include "util.h"
+
+/* Puts jobs that still move their first parameters first.
+ *
+ * All jobs of a stage wait for the last one to start, and starting moves
+ * little, whatever rank the stage has.  Measured in the main scenario: with
+ * the rank of their stage, jobs take 1.6 times as long as in a plain network
+ * until their first iteration.
+ *
+ * The jobs of a stage that start go before the first job that has more bytes
+ * to its end than an iteration of all of them.  So a large model goes first
+ * only before longer work, and one that moves more than its announced model
+ * has the rank of its demand again, see demand_is_starting().  Overrides and
+ * idle stages keep their places.  Neither policies that serve all jobs alike
+ * nor orders of whole stages are affected.
+ *
+ * Pure computation. */
+
+static bool
+is_starting(const struct job_assignment *a)
+{
+    return a->dj->starting && !decide_override_class(a->dj);
+}
+
+/* Returns, by stage, the bytes of an iteration of all its jobs that start; the
+ * caller frees. */
+static double *
+bytes_of_starts(const struct job_assignments *assigned)
+{
+    double *bytes = xcalloc(MAX(assigned->n_stages, 1), sizeof *bytes);
+
+    for (size_t k = 0; k < assigned->n_jobs; k++) {
+        const struct decide_job *dj = assigned->jobs[k].dj;
+
+        if (is_starting(&assigned->jobs[k])) {
+            bytes[dj->stage] += dj->traits.bytes / dj->iterations;
+        }
+    }
+    return bytes;
+}
+
+/* Moves the job of place 'k' before those that have more than 'bytes' to
+ * their end.  The level of no other job changes. */
+static void
+move_forward(struct job_assignments *assigned, size_t k, double bytes)
+{
+    struct job_assignment *jobs = assigned->jobs, job = jobs[k];
+    size_t to = 0;
+
+    while (to < k
+           && (decide_override_class(jobs[to].dj) || is_starting(&jobs[to])
+               || jobs[to].dj->traits.bytes <= bytes)) {
+        to++;
+    }
+    if (to < k) {
+        job.level = MIN(job.level, jobs[to].level);
+        job.moved = true;
+        memmove(&jobs[to + 1], &jobs[to], (k - to) * sizeof *jobs);
+        jobs[to] = job;
+    }
+}
+
+static void
+first_weights_place(struct job_assignments *assigned,
+                    const struct policy *policy)
+{
+    enum order_kind kind = policy->order.kind;
+    double *bytes;
+
+    if (order_is_whole(kind)
+        || order_classes[kind].service == ORDER_SERVICE_SHARE) {
+        return;
+    }
+    bytes = bytes_of_starts(assigned);
+    for (size_t k = 1; k < assigned->n_jobs; k++) {
+        if (is_starting(&assigned->jobs[k])) {
+            move_forward(assigned, k, bytes[assigned->jobs[k].dj->stage]);
+        }
+    }
+    for (size_t k = 0; k < assigned->n_jobs; k++) {
+        assigned->jobs[k].rank = k;
+    }
+    free(bytes);
+}
 
 /* Most ranks that hysteresis moves a job back. */
 #define MAX_PASSES 16

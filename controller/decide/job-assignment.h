@@ -34,7 +34,7 @@ struct job_assignment {
     int rank;                   /* 0 first; jobs of a whole stage share it. */
     int level;                  /* 0 to the policy's n_levels - 1. */
     double slack;               /* Seconds; 0 unless stages are ordered. */
-    bool moved;                 /* By first-weights.h. */
+    bool moved;                 /* Of a job that starts. */
     bool waits;                 /* Another job has priority on one of its
                                  * ports, or the same rank, or shares it if all
                                  * jobs are served alike. */

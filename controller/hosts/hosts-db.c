@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "controller/model/cluster.h"
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/leader-search.h"
@@ -18,6 +19,7 @@
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/certificate.h"
 #include "wire/host-row.h"
 #include "wire/hosts-idl.h"
 #include "wire/shim-protocol.h"
@@ -206,21 +208,19 @@ hosts_db_is_ready(const struct hosts_db *hdb)
 void
 hosts_db_restore(struct hosts_db *hdb)
 {
+    const struct shash *jobs = &hdb->cluster->jobs;
     const struct hostsrec_host_wanted *row;
+    struct job *job;
 
     HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
         for (size_t i = 0; i < row->n_level; i++) {
-            struct job *job = shash_find_data(&hdb->cluster->jobs,
-                                              row->key_level[i]);
-
+            job = shash_find_data(jobs, row->key_level[i]);
             if (job) {
                 job->level = MIN(row->value_level[i], POLICY_MAX_LEVELS - 1);
             }
         }
         for (size_t i = 0; i < row->n_rank; i++) {
-            struct job *job = shash_find_data(&hdb->cluster->jobs,
-                                              row->key_rank[i]);
-
+            job = shash_find_data(jobs, row->key_rank[i]);
             if (job) {
                 job->rank = row->value_rank[i];
             }
@@ -269,17 +269,23 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
                                .owners = xmalloc(max * sizeof *w->owners) };
     SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
         const struct job *job = node->data;
-        const struct job_refusal *refusal = job_refusal(job, host->name);
-        bool here = (refusal ? refusal->reason == MEMBERSHIP_ELSEWHERE
-                             : shash_find(&job->traffic, host->name) != NULL);
+        const struct job_refusal *refusal;
 
-        if (!ctx->observe && job->live && job->cojob->uid
-            && (refusal || shash_find(&job->traffic, host->name))) {
+        if (ctx->observe || !job->live) {
+            continue;
+        }
+        refusal =
+            (shash_is_empty(&job->refused) ? NULL
+                                           : job_refusal(job, host->name));
+        if (!refusal && !shash_find(&job->traffic, host->name)) {
+            continue;
+        }
+        if (job->cojob->uid) {
             w->owned[w->n_owned] = job->full_name;
             w->owners[w->n_owned++] = job->cojob->uid;
         }
-        if (!ctx->observe && job->live && job->level >= 0 && here
-            && job->override != OVERRIDE_EXCLUDE) {
+        if (job->level >= 0 && job->override != OVERRIDE_EXCLUDE
+            && (!refusal || refusal->reason == MEMBERSHIP_ELSEWHERE)) {
             w->names[w->n] = job->full_name;
             w->ranks[w->n] = shares ? job->level : job->rank;
             w->levels[w->n] = job->level;
@@ -300,187 +306,43 @@ host_wanted_uninit(struct host_wanted *w)
     free(w->owners);
 }
 
-static int
-compare_names(const void *name, const void *element)
-{
-    return strcmp(name, *(char *const *) element);
-}
-
-/* Returns the index of 'name' in the sorted 'names' of a row, or -1. */
-static int
-find_name(char *const *names, size_t n, const char *name)
-{
-    char *const *found = n ? bsearch(name, names, n, sizeof *names,
-                                     compare_names) : NULL;
-
-    return found ? found - names : -1;
-}
-
-/* Compares a map of a row, of 'n' elements, with a map of 'n_wanted'. */
+/* Writes all columns of 'row' but its version.  Returns true if the row has
+ * changed: the IDL does not write a value that the column has. */
 static bool
-maps_differ(char *const *names, const int64_t *values, size_t n,
-            const char *const *wanted_names, const int64_t *wanted,
-            size_t n_wanted)
-{
-    if (n != n_wanted) {
-        return true;
-    }
-    for (size_t i = 0; i < n; i++) {
-        int at = find_name(names, n, wanted_names[i]);
-
-        if (at < 0 || values[at] != wanted[i]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool
-integers_differ(char *const *names, const int64_t *values, size_t n,
-                const struct host_wanted *w, const int64_t *wanted)
-{
-    return maps_differ(names, values, n, w->names, wanted, w->n);
-}
-
-static bool
-trust_differs(const struct hostsrec_host_wanted *row,
-              const struct host_wanted *w, const struct policy *policy)
-{
-    return (!row->trust || strcmp(row->trust, policy_trusts[policy->trust])
-            || maps_differ(row->key_owner_uid, row->value_owner_uid,
-                           row->n_owner_uid, w->owned, w->owners, w->n_owned));
-}
-
-static bool
-numbers_differ(double a, double b)
-{
-    return a < b || a > b;
-}
-
-static bool
-weights_differ(const struct hostsrec_host_wanted *row,
-               const struct host_wanted *w)
-{
-    if (row->n_weight != w->n) {
-        return true;
-    }
-    for (size_t i = 0; i < w->n; i++) {
-        int at = find_name(row->key_weight, row->n_weight, w->names[i]);
-
-        if (at < 0 || numbers_differ(row->value_weight[at], w->weights[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Parameters of congestion control, by the names of the policy's members,
- * sorted as the database does it. */
-static const char *const congestion_keys[] = { "beta", "floor", "gamma" };
-
-static void
-get_congestion(const struct policy *policy, double values[3])
-{
-    values[0] = policy->congestion_beta;
-    values[1] = policy->congestion_floor;
-    values[2] = policy->congestion_gamma;
-}
-
-static bool
-congestion_differs(const struct hostsrec_host_wanted *row,
-                   const struct policy *policy)
-{
-    double values[3];
-
-    get_congestion(policy, values);
-    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-        if (row->n_congestion != ARRAY_SIZE(values)
-            || strcmp(row->key_congestion[i], congestion_keys[i])
-            || numbers_differ(row->value_congestion[i], values[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The DSCPs of a policy, sorted by the shim's level, which is also the queue.
- */
-struct level_dscps {
-    int64_t levels[POLICY_MAX_LEVELS + 2], values[POLICY_MAX_LEVELS + 2];
-    size_t n; /* Of each array. */
-};
-
-static struct level_dscps
-get_level_dscps(const struct policy *policy)
-{
-    struct level_dscps d = { .values[0] = policy->control_dscp };
-
-    for (d.n = 1; d.n <= policy->n_levels; d.n++) {
-        d.levels[d.n] = d.n;
-        d.values[d.n] = policy->dscp[d.n - 1];
-    }
-    d.levels[d.n] = SHIM_LEVEL_DEFAULT;
-    d.values[d.n++] = policy->default_dscp;
-    return d;
-}
-
-static bool
-dscps_differ(const struct hostsrec_host_wanted *row,
-             const struct policy *policy)
-{
-    const struct level_dscps d = get_level_dscps(policy);
-
-    return (
-        row->n_level_dscp != d.n
-        || memcmp(row->key_level_dscp, d.levels, d.n * sizeof *d.levels)
-        || memcmp(row->value_level_dscp, d.values, d.n * sizeof *d.values));
-}
-
-/* Returns true if 'row' must be written.  Its version does not count. */
-bool
-host_wanted_differs(const struct host_wanted *w,
-                    const struct host_wanted_ctx *ctx,
-                    const struct hostsrec_host_wanted *row)
-{
-    const struct policy *policy = ctx->policy;
-
-    return (
-        row->generation != ctx->generation || row->lease_ms != policy->lease_ms
-        || dscps_differ(row, policy) || strcmp(row->policy, policy->name)
-        || integers_differ(row->key_level, row->value_level, row->n_level, w,
-                           w->levels)
-        || integers_differ(row->key_rank, row->value_rank, row->n_rank, w,
-                           w->ranks)
-        || weights_differ(row, w) || row->n_min_share != 1
-        || numbers_differ(row->min_share[0], policy->min_share)
-        || congestion_differs(row, policy) || trust_differs(row, w, policy));
-}
-
-static void
 host_wanted_write(const struct host_wanted *w,
                   const struct host_wanted_ctx *ctx,
                   const struct hostsrec_host_wanted *row)
 {
+    /* By the names of the policy's members. */
+    static const char *congestion[] = { "beta", "floor", "gamma" };
     const struct policy *policy = ctx->policy;
-    const struct level_dscps dscps = get_level_dscps(policy);
-    const char *keys[ARRAY_SIZE(congestion_keys)];
-    double values[ARRAY_SIZE(congestion_keys)];
+    const double values[] = { policy->congestion_beta,
+                              policy->congestion_floor,
+                              policy->congestion_gamma };
+    /* By the shim's level, which is also the queue. */
+    int64_t levels[POLICY_MAX_LEVELS + 2] = { 0 };
+    int64_t dscps[POLICY_MAX_LEVELS + 2] = { policy->control_dscp };
+    int n;
 
-    hostsrec_host_wanted_set_version(row, ctx->version);
+    for (n = 1; n <= policy->n_levels; n++) {
+        levels[n] = n;
+        dscps[n] = policy->dscp[n - 1];
+    }
+    levels[n] = SHIM_LEVEL_DEFAULT;
+    dscps[n++] = policy->default_dscp;
     hostsrec_host_wanted_set_generation(row, ctx->generation);
     hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
-    hostsrec_host_wanted_set_level_dscp(row, dscps.levels, dscps.values,
-                                        dscps.n);
+    hostsrec_host_wanted_set_level_dscp(row, levels, dscps, n);
     hostsrec_host_wanted_set_min_share(row, &policy->min_share, 1);
-    memcpy(keys, congestion_keys, sizeof keys);
-    get_congestion(policy, values);
-    hostsrec_host_wanted_set_congestion(row, keys, values, ARRAY_SIZE(values));
+    hostsrec_host_wanted_set_congestion(row, congestion, values,
+                                        ARRAY_SIZE(values));
     hostsrec_host_wanted_set_trust(row, policy_trusts[policy->trust]);
     hostsrec_host_wanted_set_owner_uid(row, w->owned, w->owners, w->n_owned);
     hostsrec_host_wanted_set_policy(row, policy->name);
     hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
     hostsrec_host_wanted_set_level(row, w->names, w->levels, w->n);
     hostsrec_host_wanted_set_weight(row, w->names, w->weights, w->n);
+    return !hmap_node_is_null(&row->header_.txn_node);
 }
 
 static void
@@ -488,7 +350,7 @@ write_role(struct ovsdb_idl_txn *txn)
 {
     static const char *columns[] = { "agent", "applied", "applied_at",
                                      "health", "ports", "state" };
-    static const char *authorization[] = { "host" };
+    static const char *authorization[] = { "identity" };
     static const char *tables[] = { "Host_Reported" };
     struct hostsrec_rbac_permission *permission;
     struct hostsrec_rbac_role *role;
@@ -561,6 +423,7 @@ static void
 write_reported(struct hosts_db *hdb, const char *host)
 {
     const struct hostsrec_host_reported *row;
+    char identity[CERTIFICATE_NAME_SIZE];
 
     HOSTSREC_HOST_REPORTED_FOR_EACH (row, hdb->loop.idl) {
         if (!strcmp(row->host, host)) {
@@ -569,6 +432,8 @@ write_reported(struct hosts_db *hdb, const char *host)
     }
     row = hostsrec_host_reported_insert(hdb->txn);
     hostsrec_host_reported_set_host(row, host);
+    name_shorten(host, identity, sizeof identity);
+    hostsrec_host_reported_set_identity(row, identity);
     hostsrec_host_reported_set_state(row, "fair");
 }
 
@@ -579,19 +444,19 @@ write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
              const struct host *host, const struct hostsrec_host_wanted *row)
 {
     struct host_wanted w;
-    bool differs;
+    bool written;
 
-    host_wanted_init(&w, ctx, host);
-    differs = !row || host_wanted_differs(&w, ctx, row);
-    if (differs) {
-        if (!row) {
-            row = hostsrec_host_wanted_insert(hdb->txn);
-            hostsrec_host_wanted_set_host(row, host->name);
-        }
-        host_wanted_write(&w, ctx, row);
+    if (!row) {
+        row = hostsrec_host_wanted_insert(hdb->txn);
+        hostsrec_host_wanted_set_host(row, host->name);
     }
+    host_wanted_init(&w, ctx, host);
+    written = host_wanted_write(&w, ctx, row);
     host_wanted_uninit(&w);
-    return differs;
+    if (written) {
+        hostsrec_host_wanted_set_version(row, ctx->version);
+    }
+    return written;
 }
 
 /* Writes the rows that differ from what the cluster's jobs have, with one new

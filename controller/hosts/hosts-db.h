@@ -35,7 +35,6 @@
 struct cluster;
 struct host;
 struct hosts_db;
-struct hostsrec_host_wanted;
 struct json;
 struct policy;
 
@@ -100,9 +99,5 @@ struct host_wanted {
 void host_wanted_init(struct host_wanted *, const struct host_wanted_ctx *,
                       const struct host *);
 void host_wanted_uninit(struct host_wanted *);
-
-bool host_wanted_differs(const struct host_wanted *,
-                         const struct host_wanted_ctx *,
-                         const struct hostsrec_host_wanted *row);
 
 #endif /* controller/hosts/hosts-db.h */

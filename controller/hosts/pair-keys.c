@@ -68,6 +68,8 @@ struct pair_host {
 struct pair_keys {
     uint8_t master[crypto_generichash_KEYBYTES];
     unsigned int epoch;    /* Number of the master key. */
+    long long grace_until; /* time_msec(), 0 once it is over and a host is
+                            * revoked: what is not reported is no host's. */
     long long renew_at;    /* time_msec(). */
     long long expired_at;  /* When claims were looked through. */
     struct hmap addresses; /* Of struct address. */
@@ -81,6 +83,7 @@ pair_keys_create(void)
 
     hmap_init(&pk->addresses);
     shash_init(&pk->hosts);
+    pk->grace_until = time_msec() + PAIR_KEYS_GRACE_MS;
     pair_keys_renew(pk);
     return pk;
 }
@@ -188,13 +191,18 @@ expire_claims(struct pair_keys *pk)
 }
 
 void
-pair_keys_run(struct pair_keys *pk)
+pair_keys_run(struct pair_keys *pk, bool revoked)
 {
     if (time_msec() >= pk->renew_at) {
         pair_keys_renew(pk);
     }
+    if (revoked && pk->grace_until && time_msec() >= pk->grace_until) {
+        pk->grace_until = 0;
+        touch_all(pk);
+    }
 }
 
+/* Messages of agents wake the caller several times a second. */
 void
 pair_keys_wait(const struct pair_keys *pk)
 {
@@ -395,15 +403,14 @@ add_change(const struct pair_keys *pk, const char *host, struct peer *peer,
     const struct address *a = find_address(pk, &peer->ip);
     const char *owner = find_owner(a);
     bool disputed = a && a->hosts[0] && a->hosts[1];
-    bool removed = peer->sent && !shash_find(&pk->hosts, peer->sent);
+    bool removed = (peer->sent ? !shash_find(&pk->hosts, peer->sent)
+                               : !a && !pk->grace_until);
     struct json *json;
 
     if (owner ? (!strcmp(owner, host)
                  || (peer->sent && peer->epoch == pk->epoch
                      && !strcmp(peer->sent, owner)))
-              : !peer->sent && !disputed) {
-        return;
-    } else if (!owner && !disputed && !removed) {
+              : !disputed && !removed) {
         return; /* What it has stays. */
     } else if (!owner && !peer->sent && peer->epoch == pk->epoch) {
         return; /* It has that. */

@@ -23,12 +23,18 @@
  *    pair_keys_forget(pk, "h0");                 // It is no host any more.
  *
  * A host keeps the keys that are not mentioned: those of a host that this
- * leader does not know yet stay as the previous leader gave them.
+ * leader does not know yet stay as the previous leader gave them.  If a host
+ * is revoked, that could be its key, which the previous leader had no time to
+ * take away: then the keys of addresses that no host has reported to this
+ * leader within PAIR_KEYS_GRACE_MS end.
  *
  * It also counts what shims refuse (struct shim_peer), for an alarm with the
  * names of hosts.  Main thread only. */
 
 #include <stdbool.h>
+
+/* Agents report to a new leader within this time. */
+#define PAIR_KEYS_GRACE_MS 4000
 
 struct json;
 struct pair_keys;
@@ -37,9 +43,10 @@ struct telemetry_report;
 struct pair_keys *pair_keys_create(void);
 void pair_keys_destroy(struct pair_keys *);
 
-/* Makes another master key.  pair_keys_run() does so hourly. */
+/* Makes another master key.  pair_keys_run() does so hourly; 'revoked': there
+ * is a host that an operator has revoked. */
 void pair_keys_renew(struct pair_keys *);
-void pair_keys_run(struct pair_keys *);
+void pair_keys_run(struct pair_keys *, bool revoked);
 void pair_keys_wait(const struct pair_keys *);
 
 /* Handles a report.  'first': of a connection, as the agent has no keys. */

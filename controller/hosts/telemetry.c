@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "controller/hosts/pair-keys.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
@@ -23,6 +24,7 @@
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/certificate.h"
 #include "wire/json-put.h"
 #include "wire/quiet-rpc.h"
 
@@ -122,12 +124,15 @@ char *
 telemetry_check_host(const char *passive, const char *name, const char *known,
                      const char *host)
 {
+    char expected[CERTIFICATE_NAME_SIZE];
+
     name = name ? name : "";
+    name_shorten(host, expected, sizeof expected);
     if (known && strcmp(known, host)) {
         return xasprintf("'host' was %s and is now %s", known, host);
-    } else if (!strncmp(passive, "pssl:", 5) && strcmp(name, host)) {
+    } else if (!strncmp(passive, "pssl:", 5) && strcmp(name, expected)) {
         return xasprintf("the certificate is of \"%s\" and not of \"%s\"",
-                         name, host);
+                         name, expected);
     }
     return NULL;
 }
@@ -484,7 +489,7 @@ telemetry_run(struct telemetry *t, bool open)
         t->keys = pair_keys_create();
     }
     t->open = open;
-    pair_keys_run(t->keys);
+    pair_keys_run(t->keys, t->cluster->n_revoked > 0);
     accept_connections(t);
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
         char *error = (open ? run_connection(t, conn)

@@ -59,12 +59,14 @@ struct intent_db {
     char *remote;
     char *address;              /* Where agents reach this controller. */
     unsigned int seqno;         /* Of the database, last loaded. */
+    int n_renamed;              /* The cluster's, at that time. */
     struct cooldown cooldown;   /* After that. */
     struct leadership leadership;
 
     struct ovs_list events;     /* Of struct event, oldest first. */
     size_t n_events;
     const struct policy *policy;        /* To be written, or NULL. */
+    int64_t stored;             /* 'loop.cur_cfg' when owners were stored. */
     long long next_write;       /* time_msec() of the next transaction. */
     long long next_gc;          /* time_msec() of the next collection. */
 };
@@ -424,22 +426,42 @@ update_leadership(struct intent_db *idb, int64_t lease_ms)
     }
 }
 
-/* Returns true if the database has changed since it was loaded. */
+/* Notes that the last transaction with accounts has succeeded. */
+static void
+note_stored(struct intent_db *idb)
+{
+    struct shash_node *node;
+
+    if (idb->stored != idb->loop.cur_cfg) {
+        idb->stored = idb->loop.cur_cfg;
+        SHASH_FOR_EACH (node, &idb->cluster->owners) {
+            struct owner *owner = node->data;
+
+            owner->stored |= owner->written;
+        }
+    }
+}
+
+/* Returns true if the database has changed since it was loaded, or a new host
+ * can be the one that a worker's row means. */
 static bool
 is_stale(const struct intent_db *idb)
 {
-    return idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl);
+    return (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)
+            || idb->n_renamed != idb->cluster->n_renamed);
 }
 
 void
 intent_db_run(struct intent_db *idb, int64_t lease_ms, int64_t generation)
 {
     idb->txn = ovsdb_idl_loop_run(&idb->loop);
+    note_stored(idb);
     answers_run(&idb->answers, ovsdb_idl_is_connected(idb->loop.idl),
                 ovsdb_idl_get_seqno(idb->loop.idl));
     leader_search_run(&idb->search);
     if (is_stale(idb) && time_msec() >= idb->cooldown.until) {
         idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
+        idb->n_renamed = idb->cluster->n_renamed;
         if (ovsdb_idl_has_ever_connected(idb->loop.idl)) {
             long long now = time_msec(), began = time_usec();
 
@@ -583,8 +605,9 @@ write_owners(struct intent_db *idb)
         intentrec_owner_set_count(row, owner->account.count);
         intentrec_owner_set_first(row, owner->account.first);
         intentrec_owner_set_second(row, owner->account.second);
-        owner->stored = true;
+        owner->written = true;
     }
+    idb->loop.next_cfg++;
     shash_destroy(&rows);
 }
 

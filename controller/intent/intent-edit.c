@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/name.h"
 #include "base/stage-name.h"
 #include "base/user-name.h"
 #include "ovsdb-idl.h"
@@ -525,16 +526,9 @@ intent_edit_to_string(const struct intent_edit *edit)
 static char *
 check_name(const char *what, const char *name)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    size_t n = strlen(name);
-
-    if (n < 1 || n > 31 || strspn(name, allowed) != n
-        || !strncmp(name, ".", 1) || !strncmp(name, "-", 1)) {
-        return xasprintf("%s \"%.64s\": not a name, 1 to 31 letters, digits, "
-                         "'.', '_' and '-' are allowed", what, name);
-    }
-    return NULL;
+    return (name_is_valid(name)
+                ? NULL
+                : xasprintf("%s: \"%.64s\" is not " NAME_RULE, what, name));
 }
 
 static char *

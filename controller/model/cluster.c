@@ -33,6 +33,7 @@ cluster_create(void)
     struct cluster *c = xzalloc(sizeof *c);
 
     shash_init(&c->hosts);
+    shash_init(&c->labels);
     shash_init(&c->cojobs);
     shash_init(&c->jobs);
     shash_init(&c->owners);
@@ -158,7 +159,7 @@ cluster_destroy(struct cluster *c)
     }
     shash_destroy(&c->cojobs);
     shash_destroy(&c->jobs);
-    shash_destroy_free_data(&c->owners);
+    owners_destroy(&c->owners);
     destroy_stages(&c->ended);
     unannounced_destroy(c->unannounced);
     SHASH_FOR_EACH (node, &c->hosts) {
@@ -171,14 +172,19 @@ cluster_destroy(struct cluster *c)
         free(host);
     }
     shash_destroy(&c->hosts);
+    shash_destroy(&c->labels);
     fabric_destroy(c->fabric);
     free(c);
 }
 
 static int
-find_leaf(const struct cluster *c, const char *host)
+find_leaf(const struct cluster *c, const struct host *host)
 {
-    return c->fabric ? fabric_find_host(c->fabric, host) : -1;
+    const char *name = host_short_name(c, host);
+    int leaf = c->fabric ? fabric_find_host(c->fabric, host->name) : -1;
+
+    return leaf < 0 && c->fabric && name ? fabric_find_host(c->fabric, name)
+                                         : leaf;
 }
 
 /* Replaces the links between switches and takes ownership of 'fabric'. */
@@ -192,12 +198,75 @@ cluster_set_fabric(struct cluster *c, struct fabric *fabric)
     SHASH_FOR_EACH (node, &c->hosts) {
         struct host *host = node->data;
 
-        host->leaf = find_leaf(c, host->name);
+        host->leaf = find_leaf(c, host);
     }
     c->changes++;
 }
 
 /* Hosts and traffic. */
+
+/* Adds 'host' to those with the same first label.  Their places in the fabric
+ * may be ambiguous from now on. */
+static void
+add_label(struct cluster *c, struct host *host)
+{
+    char *label = xmemdup0(host->name, strcspn(host->name, "."));
+    struct shash_node *node = shash_find(&c->labels, label);
+    const struct host *named;
+
+    node = node ? node : shash_add(&c->labels, label, NULL);
+    host->alike = node->data;
+    node->data = host;
+    named = shash_find_data(&c->hosts, label);
+    c->n_renamed += named && named->named;
+    for (; host; host = host->alike) {
+        host->leaf = find_leaf(c, host);
+    }
+    free(label);
+}
+
+/* Returns the first label of the host's name, by which topologies and searches
+ * may call it, or NULL if it is the whole name or that of another host, too.
+ */
+const char *
+host_short_name(const struct cluster *c, const struct host *host)
+{
+    const struct shash_node *node = NULL;
+
+    if (strchr(host->name, '.')) {
+        char *label = xmemdup0(host->name, strcspn(host->name, "."));
+
+        node = shash_find(&c->labels, label);
+        free(label);
+    }
+    return node && node->data == host && !host->alike ? node->name : NULL;
+}
+
+/* Returns the name of the host that 'name' means: without a dot, the one that
+ * has it as first label, unless an agent calls its host so. */
+const char *
+cluster_host_named(const struct cluster *c, const char *name)
+{
+    const struct host *exact = shash_find_data(&c->hosts, name);
+    const struct host *alike = shash_find_data(&c->labels, name);
+
+    return alike && !alike->alike && !(exact && exact->reported_at)
+               ? alike->name
+               : name;
+}
+
+/* Returns true if a topology or a job names 'label', the first label of two
+ * hosts. */
+bool
+cluster_is_ambiguous(const struct cluster *c, const char *label)
+{
+    const struct host *exact = shash_find_data(&c->hosts, label);
+    const struct host *alike = shash_find_data(&c->labels, label);
+
+    return alike && alike->alike
+           && (exact ? exact->named && !exact->reported_at
+                     : c->fabric && fabric_find_host(c->fabric, label) >= 0);
+}
 
 /* Returns the host 'name'.  Creates it if it does not exist. */
 struct host *
@@ -209,11 +278,14 @@ cluster_get_host(struct cluster *c, const char *name)
         host = xzalloc(sizeof *host);
         host->name = xstrdup(name);
         host->index = c->n_hosts++;
-        host->leaf = find_leaf(c, name);
+        host->leaf = find_leaf(c, host);
         host->state = xstrdup("");
         host->generation = -1;
         simap_init(&host->ports);
         shash_add(&c->hosts, name, host);
+        if (strchr(name, '.')) {
+            add_label(c, host);
+        }
     }
     return host;
 }
@@ -477,8 +549,8 @@ job_refusal_to_string(const struct job *job, const struct job_refusal *r)
     char *theirs, *owner, *text;
 
     if (r->reason == MEMBERSHIP_UNREGISTERED) {
-        return xstrdup("known by their environment only, which the policy "
-                       "does not trust");
+        return xstrdup("known by their environment only, which the policy's "
+                       "/trust does not admit");
     } else if (r->reason == MEMBERSHIP_ELSEWHERE) {
         return xstrdup("not announced there, and no other host of the job "
                        "sends to them");
@@ -766,7 +838,7 @@ job_put_worker(struct cluster *c, struct job *job, const char *host,
     if (!job->live && job->placed) {
         return;
     }
-    t = job_get_traffic(job, cluster_get_host(c, host));
+    t = job_get_traffic(job, cluster_get_host(c, cluster_host_named(c, host)));
     if (job->live) {
         t->workers[role]++;
         job->workers[role]++;

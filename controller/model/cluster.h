@@ -71,6 +71,8 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 
 struct host {
     char *name;
+    struct host *alike;         /* Next one with the same first label, if the
+                                 * name has a dot. */
     int index;                  /* Number of the host, for demand_port(). */
     int leaf;                   /* In the cluster's fabric, -1 if unknown. */
 
@@ -146,7 +148,9 @@ struct host {
 /* Last progress report from one source: the agent of a host, or clients of
  * the REST API. */
 struct progress_source {
-    int64_t iteration;          /* Last iteration reported, -1 if none. */
+    int64_t iteration;          /* Last iteration that counts, -1 if none. */
+    int64_t skipped;            /* Iterations by which its reports are ahead:
+                                 * jumps, which do not count. */
     int64_t sampled;            /* Iteration of the last metric, -1 if none. */
     double others;              /* Bytes that other hosts had moved at its last
                                  * report. */
@@ -154,7 +158,7 @@ struct progress_source {
     int64_t base_iteration;     /* ...this iteration. */
 };
 
-#define PROGRESS_SOURCE_NONE ((struct progress_source){ -1, -1, 0, 0, -1 })
+#define PROGRESS_SOURCE_NONE ((struct progress_source){ -1, 0, -1, 0, 0, -1 })
 
 /* Why what a host reports of a job counts, see host-word.h. */
 enum host_standing {
@@ -274,7 +278,8 @@ enum stage_idle {
 extern const char *const stage_idle_names[N_STAGE_IDLES];
 
 /* What its search announced of an iteration of a stage, 0 if unknown, and what
- * was counted relative to that, 0 unless it is wrong.  See stage-claim.h. */
+ * was counted relative to that, 0 unless it is wrong.  See
+ * decide-problem.c. */
 struct stage_claim {
     double bytes;   /* That a job sends, the mean of its jobs. */
     double compute; /* Seconds in which the slowest job does not
@@ -336,7 +341,7 @@ struct stage {
 struct stage_bytes {
     struct host *host;
     uint64_t bytes[N_DIRS];
-    double busy, waited; /* Seconds, of agent/progress/waiting.h; 0 if
+    double busy, waited; /* Seconds, of agent/progress/iterations.h; 0 if
                           * not measured. */
     int gpus;    /* Of a job on the host, the most that its launcher has
                   * told; 0 if unknown. */
@@ -383,6 +388,8 @@ struct cluster {
     int64_t generation;         /* Of this controller, 0 unless it leads. */
     bool trusts_environment;    /* The policy's trust is "environment". */
     struct shash hosts;         /* Name -> struct host. */
+    struct shash labels;        /* First label of a name with a dot -> the
+                                 * struct host, others by 'alike'. */
     struct shash cojobs;        /* Name -> struct cojob. */
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
     struct unannounced *unannounced;
@@ -391,6 +398,9 @@ struct cluster {
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
+    int n_renamed;              /* Hosts that came after a job had named them
+                                 * by their first label. */
+    int n_revoked;              /* Hosts that an operator has revoked. */
     struct fabric *fabric;      /* Links between switches; NULL without a
                                  * topology. */
     unsigned int changes;       /* Incremented for changes that may need
@@ -429,6 +439,9 @@ void cluster_intent_end(struct cluster *);
 
 /* Hosts and traffic. */
 struct host *cluster_get_host(struct cluster *, const char *name);
+const char *cluster_host_named(const struct cluster *, const char *name);
+const char *host_short_name(const struct cluster *, const struct host *);
+bool cluster_is_ambiguous(const struct cluster *, const char *label);
 const char *cluster_find_address(const struct cluster *, uint32_t ip);
 bool cluster_wants_pairs(const struct cluster *);
 const struct host **cluster_known_hosts(const struct cluster *, size_t *np);

@@ -403,6 +403,28 @@ may_have_done(struct job *job, struct progress_source *source,
     return false;
 }
 
+/* Returns the iteration of 'source' that counts if it reports 'iteration', or
+ * -1 if it has jumped further than the job can have come.  Then what it
+ * skipped counts neither now nor later. */
+static int64_t
+without_jumps(struct job *job, struct progress_source *source,
+              int64_t iteration, int64_t now)
+{
+    int64_t n = iteration - source->skipped;
+
+    if (n < 0) { /* It began again. */
+        source->skipped = 0;
+        n = iteration;
+    }
+    if (may_have_done(job, source, n, now)) {
+        return n;
+    }
+    if (source->iteration >= 0) {
+        source->skipped += n - source->iteration;
+    }
+    return -1;
+}
+
 /* Handles a progress report of 'job' from 'source': the job has done
  * 'iteration' iterations (-1 if the report contains none), and 'metric' had
  * 'value' then, unless 'metric' is NULL.  'now' is time_msec().  Returns false
@@ -413,8 +435,11 @@ demand_progress(struct cluster *c, struct job *job,
                 struct progress_source *source, int64_t iteration,
                 const char *metric, double value, int64_t now)
 {
-    if (iteration >= 0 && !may_have_done(job, source, iteration, now)) {
-        return false;
+    if (iteration >= 0) {
+        iteration = without_jumps(job, source, iteration, now);
+        if (iteration < 0) {
+            return false;
+        }
     }
     if (iteration >= 0 && iteration != source->iteration) {
         source->iteration = iteration;

@@ -17,7 +17,7 @@
  * Main thread only.
  *
  * In a cluster with a fabric, agents measure how a host's bytes are divided
- * among the remote addresses of its TCP connections (agent/pairs.h).  The tx
+ * among the remote addresses of its TCP connections (agent/links.h).  The tx
  * bytes of i are divided in the same way, if the connections to hosts of the
  * job explain at least half of what the host has sent for it since the agent
  * began.  Otherwise - at the beginning, over UDP or IPv6, with connections of

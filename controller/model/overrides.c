@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -90,11 +91,11 @@ override_check(enum override_kind kind, const char *target,
                const char *reason, int64_t for_ms, const struct cluster *c)
 {
     if (kind == OVERRIDE_REVOKE) {
-        if (!*target || strlen(target) > OVERRIDE_MAX_NAME
+        if (!*target || strlen(target) > NAME_MAX_LEN
             || !is_printable(target)) {
             return xasprintf("%.64s: not a name of a certificate, up to %d "
                              "printable characters are allowed",
-                             target, OVERRIDE_MAX_NAME);
+                             target, NAME_MAX_LEN);
         }
     } else if (kind == OVERRIDE_OBSERVE
                    ? *target != '\0'
@@ -401,9 +402,11 @@ apply_revocations(const struct overrides *o, struct cluster *c)
 
         host->revoked = false;
     }
+    c->n_revoked = 0;
     LIST_FOR_EACH (ov, node, &o->all) {
         if (!ov->ended && ov->kind == OVERRIDE_REVOKE) {
             cluster_get_host(c, ov->target)->revoked = true;
+            c->n_revoked++;
         }
     }
 }

@@ -55,7 +55,6 @@ struct json;
 #define OVERRIDES_KEEP_MS 600000
 
 #define OVERRIDE_MAX_REASON 200         /* Characters. */
-#define OVERRIDE_MAX_NAME 64            /* Of a certificate. */
 #define OVERRIDE_MAX_MS (366LL * 24 * 3600 * 1000)
 
 enum override_kind {

@@ -29,6 +29,10 @@
  * the bytes that were counted: then the job has as many more iterations as it
  * does at twice its pace, progress_bound_gap().
  *
+ * A job that goes on from another one's checkpoint jumps.  The jump does not
+ * count, and the steps after it do, from where the job was: the report that
+ * was refused is the new place to count from (demand_progress()).
+ *
  * A first report may be of a resumed job, and a controller that has started
  * later sees old jobs.  It may have any number up to the iterations of its
  * stage, and more by the same rule since the job began.

@@ -6,21 +6,85 @@
 
 #include <errno.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/directory.h"
-#include "controller/ovsdb/listener-file.h"
 #include "controller/ovsdb/rpc-call.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "process.h"
+#include "sha1.h"
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-get.h"
+
+#define ROW "0b2d7b1c-4b0e-4f0c-9a1e-5c8d3f6a7e01"
+#define GLOBAL_ROW "0b2d7b1c-4b0e-4f0c-9a1e-5c8d3f6a7e02"
+
+/* The server reads these columns of a table of ports, if they exist. */
+static const char port_schema[] =
+    "{\"name\": \"Stagecoach_Port\", \"version\": \"1.0.0\", \"tables\": {"
+    "\"Global\": {\"columns\": {\"connections\": {\"type\": {"
+    "\"key\": {\"type\": \"uuid\", \"refTable\": \"Connection\"},"
+    " \"min\": 0, \"max\": \"unlimited\"}}}, \"isRoot\": true},"
+    " \"Connection\": {\"columns\": {\"target\": {\"type\": \"string\"},"
+    " \"inactivity_probe\": {\"type\": \"integer\"}}}}}\n";
+
+/* Writes a record as ovsdb(7) describes it. */
+static void
+write_record(FILE *f, const char *json)
+{
+    uint8_t digest[SHA1_DIGEST_SIZE];
+
+    sha1_bytes(json, strlen(json), digest);
+    fprintf(f, "OVSDB JSON %" PRIuSIZE " " SHA1_FMT "\n%s", strlen(json),
+            SHA1_ARGS(digest), json);
+}
+
+static void
+write_records(FILE *f, const char *target)
+{
+    struct json *string = json_string_create(target);
+    char *quoted = json_to_string(string, 0);
+    char *rows = xasprintf(
+        "{\"Connection\": {\"" ROW "\": {\"target\": %s,"
+        " \"inactivity_probe\": %d}}, \"Global\": {\"" GLOBAL_ROW "\":"
+        " {\"connections\": [\"uuid\", \"" ROW "\"]}}}\n",
+        quoted, LISTENER_SILENT_MS / 2);
+
+    write_record(f, port_schema);
+    write_record(f, rows);
+    free(rows);
+    free(quoted);
+    json_destroy(string);
+}
+
+char *
+listener_file_write(const char *file, const char *target)
+{
+    FILE *f;
+    int error = 0;
+
+    /* A server that has the old file open keeps it. */
+    f = unlink(file) && errno != ENOENT ? NULL : fopen(file, "wxe");
+    if (!f) {
+        error = errno;
+    } else {
+        write_records(f, target);
+        error = ferror(f) ? EIO : 0;
+        if (fclose(f)) {
+            error = errno;
+        }
+    }
+    return (error ? xasprintf("%s: cannot be written (%s)", file,
+                              ovs_strerror(error))
+                  : NULL);
+}
 
 const struct database database_intent = {
     "intent", "Stagecoach_Intent", 6641, 6643,
@@ -235,10 +299,8 @@ database_relay_argv(const struct database_site *site, struct svec *argv)
     svec_terminate(argv);
 }
 
-/* Returns a request for column "connected" of the database's row in table
- * Database of _Server. */
-static struct jsonrpc_msg *
-readiness_request(const struct database *db)
+struct json *
+database_state_query(const struct database *db)
 {
     char *text = xasprintf(
         "[\"_Server\", {\"op\": \"select\", \"table\": \"Database\","
@@ -247,11 +309,11 @@ readiness_request(const struct database *db)
     struct json *params = json_from_string(text);
 
     free(text);
-    return jsonrpc_create_request("transact", params, NULL);
+    return params;
 }
 
-static bool
-reply_is_ready(const struct jsonrpc_msg *reply)
+bool
+database_state_is_connected(const struct jsonrpc_msg *reply)
 {
     const struct json *json = reply->result, *rows;
 
@@ -275,10 +337,12 @@ database_wait(const struct database *db, const char *remote, int timeout_ms)
     while (time_msec() < deadline) {
         struct jsonrpc_msg *reply;
 
-        error = rpc_call(remote, readiness_request(db),
-                         deadline - time_msec(), &reply);
+        error = rpc_call(
+            remote,
+            jsonrpc_create_request("transact", database_state_query(db), NULL),
+            deadline - time_msec(), &reply);
         if (!error) {
-            bool ready = reply_is_ready(reply);
+            bool ready = database_state_is_connected(reply);
 
             jsonrpc_msg_destroy(reply);
             if (ready) {

@@ -34,6 +34,7 @@
 #include <stdbool.h>
 
 struct json;
+struct jsonrpc_msg;
 struct svec;
 
 struct database {
@@ -65,7 +66,8 @@ char *database_join(const struct database *, const char *dbfile,
                     const char *address, const char *peer);
 
 /* Writes the file, in the site's 'rundir', with the TLS port of the server
- * (listener-file.h); must precede each start of a server with an address. */
+ * (listener_file_write()); must precede each start of a server with an
+ * address. */
 char *database_prepare(const struct database *, const struct database_site *);
 
 /* Add the command lines of the server of 'dbfile' and of the relay of the
@@ -73,6 +75,11 @@ char *database_prepare(const struct database *, const struct database_site *);
 void database_argv(const struct database *, const char *dbfile,
                    const struct database_site *, struct svec *argv);
 void database_relay_argv(const struct database_site *, struct svec *argv);
+
+/* Parameters of a request "transact" for whether a server's database knows its
+ * leader, and the reply. */
+struct json *database_state_query(const struct database *);
+bool database_state_is_connected(const struct jsonrpc_msg *reply);
 
 char *database_wait(const struct database *, const char *remote,
                     int timeout_ms);
@@ -96,5 +103,36 @@ bool database_version_parse(const struct json *schema,
                             struct database_version *);
 int database_version_compare(const struct database_version *,
                              const struct database_version *);
+
+/* Database with the TLS port of a database server.
+ *
+ * If the machine of the active controller is cut off, and the leader of the
+ * intent database is on another one, no packet ends the controller's
+ * connection.  The server gives the lock of the leadership to another
+ * controller only once it has given that connection up.  It sends a probe to
+ * a client that has been silent for an interval, and disconnects it after as
+ * much time again.  The interval is 5 s for a port on the command line, and no
+ * option changes it; if the port is a row of a database, a column of the row
+ * is the interval.  The rows of the server's own database are on all members,
+ * but a port has the address of one machine.  So each server gets a second
+ * database, with one row.
+ *
+ *    error = listener_file_write("/run/x/intent-port.db",
+ *                                "pssl:6641:192.0.2.1");
+ *    ...execute "ovsdb-server" with LISTENER_REMOTE and the file...
+ *
+ * The file is written before each start of the server.  No state. */
+
+/* Longest silence of a client.  Controllers send a probe after
+ * ANSWERS_PROBE_MS (answers.h), so one that stops for less than the rest,
+ * 1.75 s, keeps the leadership.  Agents come to the next controller 3 to 4 s
+ * after the last lease: until then it should lead. */
+#define LISTENER_SILENT_MS 3000
+
+#define LISTENER_REMOTE "--remote=db:Stagecoach_Port,Global,connections"
+
+/* Writes a database with the port 'target' to 'file', in place of an old one.
+ * Returns NULL, or a message that the caller frees. */
+char *listener_file_write(const char *file, const char *target);
 
 #endif /* controller/ovsdb/database.h */

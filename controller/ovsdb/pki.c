@@ -21,6 +21,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include "base/name.h"
 #include "util.h"
 #include "wire/certificate.h"
 
@@ -173,9 +174,12 @@ add_name(X509 *cert, const char *field, const char *value)
 static bool
 set_name(X509 *cert, const char *name, const char *unit)
 {
+    char cn[CERTIFICATE_NAME_SIZE];
+
+    name_shorten(name, cn, sizeof cn);
     return (add_name(cert, "O", "Stagecoach")
             && (!unit || !*unit || add_name(cert, "OU", unit))
-            && add_name(cert, "CN", name));
+            && add_name(cert, "CN", cn));
 }
 
 static bool
@@ -311,16 +315,13 @@ write_trust(const char *dir, enum pki_role role,
 /* Checks the name of a directory and of a host or controller in the
  * databases. */
 static char *
-check_name(const char *name)
+check_name(enum pki_role role, const char *name)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    size_t n = strlen(name);
-
-    return (n && n <= 31 && name[0] != '.' && strspn(name, allowed) == n
-            ? NULL : xasprintf("NAME: \"%s\" is not a name, up to 31 letters, "
-                               "digits, \".\", \"_\" and \"-\" are allowed",
-                               name));
+    if (role == PKI_CLIENT ? name_is_valid_user(name) : name_is_valid(name)) {
+        return NULL;
+    }
+    return xasprintf("NAME: \"%s\" is not %s", name,
+                     role == PKI_CLIENT ? USER_NAME_RULE : NAME_RULE);
 }
 
 static char *
@@ -351,7 +352,7 @@ pki_issue(const char *dir, enum pki_role role, const char *name,
           const char *client_role, double days)
 {
     struct identity cas[N_PKI_ROLES] = { { .key = NULL } };
-    char *error = check_name(name);
+    char *error = check_name(role, name);
 
     for (int i = 0; !error && i < N_PKI_ROLES; i++) {
         char *file = ca_file(dir, i);

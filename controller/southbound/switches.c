@@ -727,12 +727,14 @@ switches_alarms(const struct switches *ss, struct json *alarms)
 }
 
 size_t
-switches_n_alarms(const struct switches *ss)
+switches_n_wrong_cables(const struct switches *ss)
 {
     struct json *alarms = json_array_create_empty();
     size_t n;
 
-    switches_alarms(ss, alarms);
+    if (probes_links(ss)) {
+        link_check_alarms(ss->links, alarms);
+    }
     n = alarms->array.n;
     json_destroy(alarms);
     return n;

@@ -72,9 +72,11 @@ void switches_wait(struct switches *);
 /* Returns the share of all desired entries that are applied, 0 to 1. */
 double switches_applied(const struct switches *);
 
-/* Append each active alarm to 'alarms' (wire/alarm.h); return their number. */
+/* Appends each active alarm to 'alarms' (wire/alarm.h). */
 void switches_alarms(const struct switches *, struct json *alarms);
-size_t switches_n_alarms(const struct switches *);
+
+/* Returns the number of alarms about links. */
+size_t switches_n_wrong_cables(const struct switches *);
 
 struct json *switches_status(const struct switches *);
 

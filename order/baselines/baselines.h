@@ -5,17 +5,17 @@
 
 /* Published orders to compare with.
  *
- * Each baseline is one function from a problem to a result, so that all orders
- * are compared on the same problem, with the same certificate and in the same
- * simulator.  A baseline implements the published ordering rule, not the
- * system around it.  Where the publication leaves a choice, the comment above
- * the function names it.
+ * Each baseline is a key by which stages are sorted, or one function from a
+ * problem to a result, so that all orders are compared on the same problem,
+ * with the same certificate and in the same simulator.  A baseline implements
+ * the published ordering rule, not the system around it.  Where the
+ * publication leaves a choice, the comment above the function names it.
  *
  * Baselines keep no state between calls: what a baseline remembers of a stage
  * is part of the stage's traits.  order_compute() calls them. */
 
-struct order_options;
-struct order_problem;
+#include "order/problem/sort.h"
+
 struct order_result;
 
 typedef void order_compute_func(const struct order_options *,
@@ -23,19 +23,20 @@ typedef void order_compute_func(const struct order_options *,
                                 struct order_result *);
 
 order_compute_func order_compute_early;
-order_compute_func order_compute_maif;
 order_compute_func order_compute_stage_early;
-order_compute_func order_compute_fifo;
 order_compute_func order_compute_fifo_lm;
 order_compute_func order_compute_grouper;
 order_compute_func order_compute_sincronia;
-order_compute_func order_compute_sebf_static;
-order_compute_func order_compute_sebf;
 order_compute_func order_compute_dclas;
 order_compute_func order_compute_las;
 order_compute_func order_compute_tcf;
-order_compute_func order_compute_work;
-order_compute_func order_compute_intensity;
+
+order_key_func order_key_arrival;
+order_key_func order_key_gain;
+order_key_func order_key_initial;
+order_key_func order_key_intensity;
+order_key_func order_key_remaining;
+order_key_func order_key_weighted_work;
 
 /* Stores the begin and end of the sincronia epoch that contains 'now' in
  * '*begin' and '*end', all in seconds of the same clock.  The first epoch

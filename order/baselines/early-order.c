@@ -45,18 +45,12 @@ known_gain(const struct order_stage *stage)
 }
 
 /* Of jobs with equal gain, such as those without samples, the older first. */
-static struct order_key
-gain_key(const struct order_stage *stage, const struct order_options *options)
+struct order_key
+order_key_gain(const struct order_stage *stage,
+               const struct order_options *options)
 {
     return (struct order_key){ { -known_gain(stage),
                                  order_stage_arrival(stage) } };
-}
-
-void
-order_compute_maif(const struct order_options *options,
-                   const struct order_problem *op, struct order_result *result)
-{
-    order_result_by_key(options, op, gain_key, result);
 }
 
 /* Returns the share, from 0 to 1, that an iteration of 'stage' has in what its

@@ -16,18 +16,11 @@
 #include "order/problem/sort.h"
 #include "order/result/result.h"
 
-static struct order_key
-arrival_key(const struct order_stage *stage,
-            const struct order_options *options)
+struct order_key
+order_key_arrival(const struct order_stage *stage,
+                  const struct order_options *options)
 {
     return (struct order_key) { { order_stage_arrival(stage) } };
-}
-
-void
-order_compute_fifo(const struct order_options *options,
-                   const struct order_problem *op, struct order_result *result)
-{
-    order_result_by_key(options, op, arrival_key, result);
 }
 
 void
@@ -39,7 +32,7 @@ order_compute_fifo_lm(const struct order_options *options,
     int *group = scratch_alloc(op->scratch, op->n_stages, sizeof *group);
     int n_groups = 0;
 
-    sort_by_key(op, options, arrival_key, order);
+    sort_by_key(op, options, order_key_arrival, order);
     for (size_t k = 0; k < op->n_stages; k++) {
         const struct order_stage *stage = &op->stages[order[k]];
 

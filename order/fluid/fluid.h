@@ -31,7 +31,7 @@
  *
  * If the ends of rungs have at most FLUID_MAX_ORDERS orders, the fluid form is
  * exact: for each order of the ends a linear program has the best rates
- * between two of them, see orders.h.  Elsewhere prices of ports bound both
+ * between two of them, see fluid.c.  Elsewhere prices of ports bound both
  * forms, see prices.h.
  *
  * The caller owns it.  Not for several threads at once. */

@@ -384,8 +384,8 @@ need_of(const struct judge *j, size_t i)
     return need;
 }
 
-void
-judge_stage_keys(const struct judge *j, double keys[])
+static void
+stage_keys(const struct judge *j, double keys[])
 {
     for (size_t i = 0; i < j->s->n_searches; i++) {
         const struct judge_search *search = &j->s->searches[i];
@@ -444,7 +444,7 @@ decide(struct judge *j)
     struct fold fold;
     size_t n = 0;
 
-    (j->s->keys ? j->s->keys : judge_stage_keys)(j, j->keys);
+    (j->s->keys ? j->s->keys : stage_keys)(j, j->keys);
     for (size_t k = 0; k < j->s->n_jobs; k++) {
         if (j->jobs[k].state != JUDGE_DONE) {
             j->ranked[n++] =
@@ -728,7 +728,7 @@ void
 judge_keys(struct judge *j, const size_t places[], double keys[])
 {
     begin_run(j, places);
-    (j->s->keys ? j->s->keys : judge_stage_keys)(j, keys);
+    (j->s->keys ? j->s->keys : stage_keys)(j, keys);
 }
 
 double

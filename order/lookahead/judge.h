@@ -127,8 +127,10 @@ struct judge_situation {
      * so many ends of the search. */
     double early_boost;
 
-    /* Computes the keys of all jobs that are not done, in place of
-     * judge_stage_keys().  NULL is that. */
+    /* Computes the keys of all jobs that are not done.  NULL is the key of
+     * iterations: the seconds of the busiest port over the weight of
+     * iteration-weight.h, and of early-order.c for jobs in their early
+     * phase. */
     void (*keys)(const struct judge *, double keys[]);
 };
 
@@ -166,9 +168,5 @@ const struct judge_job_state *judge_job(const struct judge *, size_t i);
 /* Returns the seconds that job 'i' needs without competitors until its rung
  * ends. */
 double judge_alone(const struct judge *, size_t i);
-
-/* The key of iterations: the seconds of the busiest port over the weight of
- * iteration-weight.h, and of early-order.c for jobs in their early phase. */
-void judge_stage_keys(const struct judge *, double keys[]);
 
 #endif /* order/lookahead/judge.h */

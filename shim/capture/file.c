@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 
+#define SNAP_BYTES 65535 /* In the header of a file. */
 #define NS_PER_S UINT64_C(1000000000)
 
 struct capture_reader {
@@ -112,9 +113,8 @@ capture_next(struct capture_reader *c, struct capture_frame *frame)
         || header->ts.tv_usec >= (suseconds_t) NS_PER_S) {
         return at_frame(c, "its time is not between 1970 and 2106");
     }
-    if (header->caplen > CAPTURE_MAX_FRAME || header->caplen > header->len) {
-        return at_frame(c, "more bytes than a frame has, at most 65535 are "
-                        "allowed");
+    if (header->caplen > header->len) {
+        return at_frame(c, "more bytes than the frame had");
     }
     frame->time = header->ts.tv_sec * NS_PER_S + header->ts.tv_usec;
     frame->data = data;
@@ -154,8 +154,8 @@ capture_create(const char *file, struct capture_writer **writerp)
 
     *writerp = NULL;
     w->name = file;
-    w->pcap = pcap_open_dead_with_tstamp_precision(
-        DLT_EN10MB, CAPTURE_MAX_FRAME, PCAP_TSTAMP_PRECISION_NANO);
+    w->pcap = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, SNAP_BYTES,
+                                                   PCAP_TSTAMP_PRECISION_NANO);
     stream = w->pcap ? fopen(file, "we") : NULL;
     if (stream) {
         w->dumper = pcap_dump_fopen(w->pcap, stream);

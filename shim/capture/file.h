@@ -7,7 +7,8 @@
  *
  * The input of a replay or a profile may be malicious.  libpcap parses the
  * formats; this module returns frames with a time in nanoseconds, and one
- * message with the position of an error.  Only Ethernet is supported.
+ * message with the position of an error.  Only Ethernet is supported.  A frame
+ * may be longer than 64 KiB, as a sender captures it before its card cuts it.
  *
  *    error = capture_open("in.pcap", &c);
  *    while (!error && !(error = capture_next(c, &frame)) && frame.data) {
@@ -25,13 +26,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CAPTURE_MAX_FRAME 65535u        /* Bytes kept of a frame. */
-
 struct capture_frame {
     uint64_t number;            /* In its file, from 1. */
     uint64_t time;              /* Nanoseconds since the epoch. */
     const uint8_t *data;        /* NULL: end of the file. */
-    uint32_t captured;          /* Bytes of 'data'. */
+    uint32_t captured;          /* Bytes of 'data', at most 'length'. */
     uint32_t length;            /* Bytes of the original frame. */
 };
 

@@ -32,15 +32,12 @@
  * What a flow is granted and cannot use, since its sender's uplink is busy
  * with other flows, is granted again: while its sender's shim reports that,
  * the part of gamma C - other that exceeds all arrivals of the last
- * milliseconds is added to A.  With much other traffic that is nothing.
- * Measuring how much each flow uses takes several frames of each, which at
- * 50 Mbit/s and 9,000 bytes is as long as a burst.  If the first flow does
- * send after all, the queue grows by what arrives in a round trip, and the
- * phantom queue stops the addition.  Without reports nothing is added: in an
- * incast of steady flows, gaps between frames would be granted again, and the
- * queue would have 20 kB.  If the switch serves the ranks in order, no flow
- * harms an earlier one: then all flows get what they can use until the phantom
- * queue exceeds its slack.
+ * milliseconds is added to A.  How much each flow uses would be known only
+ * after several frames of each, as long as a burst.  If the first flow does
+ * send after all, the phantom queue stops the addition.  Without reports,
+ * gaps between the frames of steady flows would be granted again.  If the
+ * switch serves the ranks in order, no flow harms an earlier one: then all get
+ * what they can use until the phantom queue exceeds its slack.
  *
  * The allocation fills A.  Each flow first gets an equal part of the floor.
  * Then the ranks are served in order, max-min within a rank.  The rest is

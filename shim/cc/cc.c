@@ -14,25 +14,24 @@
 #include "shim/clock/counter.h"
 
 #define SWEEP_NS MS             /* Between two searches for old flows. */
-#define UNIT 1e6                /* Of the law's shares. */
+#define SWEEP 16                /* Flows to check in each. */
+
+/* Time from the last packet of a connection until its record is removed. */
+#define ENDED_NS NS_PER_S
+#define IDLE_NS (60 * NS_PER_S)
+#define TRANSLATED_NS (7200 * NS_PER_S)
 
 struct cc *
 cc_create(const struct cc_config *config)
 {
-    struct cc_law law = CC_LAW_DEFAULT;
     struct cc *cc = allocate(1, sizeof *cc);
-    uint64_t seed;
 
     cc->config = *config;
     cc->jobs = rank_queues_jobs(config->queues);
-    cc->law = law;
-    cc->gamma = law.gamma * UNIT;
-    cc->beta = law.beta * UNIT;
-    cc->floor = law.floor * UNIT;
-    crypto_shorthash_siphash24((uint8_t *) &seed, NULL, 0, config->secret);
-    cc->flows = cc_flows_create(config->max_flows, seed);
-    memcpy(cc->remotes.secret, config->secret, sizeof cc->remotes.secret);
-    cc->remotes.number = config->number;
+    cc->law = (struct cc_law) CC_LAW_DEFAULT;
+    memset(&cc->wanted, 0xff, sizeof cc->wanted); /* The default. */
+    record_table_init(&cc->flows, sizeof(struct cc_flow), config->max_flows);
+    remote_shims_init(&cc->remotes, config);
     return cc;
 }
 
@@ -40,11 +39,34 @@ void
 cc_destroy(struct cc *cc)
 {
     if (cc) {
-        cc_flows_destroy(cc->flows);
+        record_table_uninit(&cc->flows);
         remote_shims_uninit(&cc->remotes);
         sodium_memzero(cc, sizeof *cc);
         free(cc);
     }
+}
+
+/* A segment with the timestamp 'stamp' leaves. */
+static void
+echo_sent(struct cc_echo *e, uint32_t stamp, uint64_t now)
+{
+    if (!e->waiting && (!e->sent_at || (int32_t) (stamp - e->stamp) > 0)) {
+        e->stamp = stamp;
+        e->sent_at = now;
+        e->waiting = true;
+    }
+}
+
+/* A segment that echoes 'echo' has arrived.  Returns the round trip, or 0 if
+ * that is not known. */
+static uint64_t
+echo_received(struct cc_echo *e, uint32_t echo, uint64_t now)
+{
+    if (!e->waiting || (int32_t) (echo - e->stamp) < 0) {
+        return 0;
+    }
+    e->waiting = false;
+    return echo == e->stamp ? now - e->sent_at : 0;
 }
 
 static bool
@@ -63,27 +85,57 @@ is_control_port(const struct cc *cc, const struct shim_flow_key *key)
     return false;
 }
 
-/* Returns the record of the segment's flow, maybe a new one, or NULL. */
-static struct cc_flow *
-find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
+static void
+remove_flow(struct cc *cc, struct cc_flow *flow)
 {
-    struct cc_flow *flow = cc_flows_find(cc->flows, &seg->key);
+    downlink_remove(cc, flow);
+    uplink_remove(cc, flow);
+    record_table_remove(&cc->flows, &flow->record);
+}
+
+/* Returns the record of a new flow, maybe in place of another, or NULL. */
+static struct cc_flow *
+add_flow(struct cc *cc, const struct shim_flow_key *key, uint16_t slot,
+         uint64_t now)
+{
+    struct record *old = record_table_choose(&cc->flows, slot, now);
+    struct cc_flow *flow;
+
+    if (old) {
+        remove_flow(cc, (struct cc_flow *) old);
+    }
+    flow = (struct cc_flow *) record_table_add(&cc->flows, key, slot, now);
+    if (flow) {
+        flow->in.window = CC_WINDOW_ANY;
+    }
+    return flow;
+}
+
+/* Returns the record of the segment's flow, maybe a new one, or NULL.  From
+ * the uplink, slot 0 means that its job is not known. */
+static struct cc_flow *
+find_flow(struct cc *cc, const struct segment *seg, bool from_host,
+          uint16_t slot, uint64_t now)
+{
+    struct cc_flow *flow =
+        (struct cc_flow *) record_table_find(&cc->flows, &seg->key);
 
     if (!flow && !(seg->flags & SEGMENT_RST)) {
-        flow = cc_flows_add(cc->flows, &seg->key, now);
+        flow = add_flow(cc, &seg->key, slot, now);
     }
     if (flow) {
-        if (!flow->remote || !remote_shim_seen(flow->remote, &seg->key, now)) {
-            flow->remote =
-                remote_shims_find(&cc->remotes, &seg->key, now, true);
+        if (slot != flow->record.slot && (slot || from_host)) {
+            record_table_move(&cc->flows, &flow->record, slot);
         }
-        flow->last = now;
+        cc_find_remote(cc, flow, now);
+        flow->record.last = now;
         flow->ended |= (seg->flags & (SEGMENT_FIN | SEGMENT_RST)) != 0;
     }
     return flow;
 }
 
-/* The host's SYN contains its window scale and whether it wants ECN. */
+/* The host's SYN contains its window scale and whether it wants ECN.  Its
+ * SYN-ACK says that it has taken the remote end's SYN. */
 static void
 host_syn(struct cc_frame *frame, struct segment *seg,
          const struct segment_options *o, struct cc_flow *flow, uint64_t now)
@@ -93,10 +145,15 @@ host_syn(struct cc_frame *frame, struct segment *seg,
     cc_window_syn(&flow->window, frame->data, seg, o);
     flow->syn_at = again ? 0 : now;
     flow->syn_seq = seg->seq;
-    flow->hello_sent &= again;
     flow->ended = false;
-    if (!again && !(seg->flags & SEGMENT_ACK)) {
-        flow->has_ecn = flow->window.remote_syn_seen = false;
+    if (!again) {
+        bool taken = seg->flags & SEGMENT_ACK && flow->remote_syn.seen;
+
+        flow->window.remote_syn_seen = taken;
+        flow->window.remote_scales = taken && flow->remote_syn.scales;
+        flow->has_ecn = taken && flow->remote_syn.has_ecn;
+        flow->remote_syn.seen = flow->hello_sent = flow->in.bulk = false;
+        flow->in.window = CC_WINDOW_ANY;
     }
     flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
 }
@@ -155,7 +212,6 @@ host_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
              const struct segment_options *o, struct cc_flow *flow,
              struct verdict *v, uint64_t now)
 {
-    flow->slot = v->slot;
     if (seg->flags & SEGMENT_SYN) {
         host_syn(frame, seg, o, flow, now);
     } else if (cc_window_apply(&flow->window, frame->data, seg,
@@ -164,7 +220,7 @@ host_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
         counter_add(&cc->windows, 1);
     }
     if (o->has_timestamp) {
-        cc_echo_sent(&flow->echo, o->ts_value, now);
+        echo_sent(&flow->echo, o->ts_value, now);
     }
     if (!seg->payload && seg->flags == SEGMENT_ACK) {
         v->queue = downlink_ack(cc, flow, seg, frame->length, now);
@@ -190,35 +246,38 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     }
     segment_options(frame->data, &seg, &o);
     if (o.hello_at) {
-        hello_remove_all(frame, &seg, &o);
+        hello_remove(frame, &seg, &o);
     }
     if (is_control_port(cc, &seg.key)) {
         make_control(cc, v);
         return true;
     }
-    flow = find_flow(cc, &seg, now);
+    flow = find_flow(cc, &seg, true, v->slot, now);
     if (flow) {
         host_segment(cc, frame, &seg, &o, flow, v, now);
     }
     return true;
 }
 
+/* A SYN of the remote end changes nothing until the host has taken it, nor
+ * does one that repeats a SYN-ACK: who could reset a connection by it would be
+ * without limits. */
 static void
 remote_syn(const struct segment *seg, const struct segment_options *o,
            struct cc_flow *flow, uint64_t now)
 {
+    bool has_ecn = seg->flags & SEGMENT_ECE;
+
     if (!(seg->flags & SEGMENT_ACK)) {
-        /* A new connection, maybe with the ports of an old one. */
-        flow->window.host_syn_seen = flow->window.has_edge = false;
-        flow->hello_sent = flow->has_ecn = flow->ended = false;
-        flow->in.bulk = false;
-        flow->in.window = CC_WINDOW_ANY;
-        flow->syn_at = 0;
-    }
-    cc_window_remote_syn(&flow->window, o);
-    flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
-    if (seg->flags & SEGMENT_ACK && flow->syn_at) {
-        cc_rtt_sample(cc_rtt_of(flow), now - flow->syn_at, now);
+        flow->remote_syn.seen = true;
+        flow->remote_syn.scales = o->scale_at != 0;
+        flow->remote_syn.has_ecn = has_ecn;
+    } else if (!flow->window.remote_syn_seen) {
+        cc_window_remote_syn(&flow->window, o);
+        flow->has_ecn |= has_ecn;
+        if (flow->syn_at) {
+            cc_rtt_sample(cc_rtt_of(flow), now - flow->syn_at, now);
+        }
     }
     flow->syn_at = 0;
 }
@@ -227,7 +286,7 @@ static void
 uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
                uint16_t slot, uint64_t now)
 {
-    struct cc_flow *flow = find_flow(cc, seg, now);
+    struct cc_flow *flow = find_flow(cc, seg, false, slot, now);
     uint32_t length = frame->length;
     struct segment_options o;
 
@@ -235,7 +294,6 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
         cc->other_bytes += length;
         return;
     }
-    flow->slot = slot ? slot : flow->slot;
     segment_options(frame->data, seg, &o);
     if (seg->flags & SEGMENT_SYN) {
         remote_syn(seg, &o, flow, now);
@@ -245,7 +303,7 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     }
     if (o.has_timestamp) {
         cc_rtt_sample(cc_rtt_of(flow),
-                      cc_echo_received(&flow->echo, o.ts_echo, now), now);
+                      echo_received(&flow->echo, o.ts_echo, now), now);
     }
     if (seg->payload) {
         downlink_data(cc, flow, seg, length, now);
@@ -277,7 +335,7 @@ take_flows(struct cc *cc, const struct shim_flow_key *hosts,
 
         key.local_port = is_grant ? g->sender_port : g->receiver_port;
         key.remote_port = is_grant ? g->receiver_port : g->sender_port;
-        flow = cc_flows_find(cc->flows, &key);
+        flow = (struct cc_flow *) record_table_find(&cc->flows, &key);
         if (flow && is_grant) {
             counter_add(&cc->grants_taken, 1);
             uplink_hold(cc, flow, g->bps, now + g->ms * MS, now);
@@ -286,67 +344,86 @@ take_flows(struct cc *cc, const struct shim_flow_key *hosts,
             flow->in.quiet |= flow->in.active;
         } else if (flow && m->type == GRANT_WAITING) {
             downlink_waiting(cc, flow, now);
-        } else if (flow) {
+        } else if (flow && m->type == GRANT_BUSY) {
             flow->in.busy_at = now;
         }
     }
-}
-
-/* Returns true if the frame is a message to this shim. */
-static bool
-take_message(struct cc *cc, const struct cc_frame *frame, uint64_t now)
-{
-    struct shim_flow_key hosts;
-    struct grant_message m;
-
-    if (!message_receive(cc, frame, now, &hosts, &m)) {
-        return false;
-    }
-    if (m.type >= GRANT_RATES && m.type <= GRANT_BUSY) {
-        take_flows(cc, &hosts, &m, now);
-    }
-    return true;
 }
 
 bool
 cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
                uint64_t now)
 {
+    bool is_segment, is_message = false;
+    struct shim_flow_key hosts;
+    struct grant_message m;
     struct segment seg;
 
     cc->bytes += frame->length;
-    if (!segment_parse(frame->data, frame->length, false, &seg)) {
-        cc->other_bytes += frame->length;
-        return !take_message(cc, frame, now);
-    }
-    if (is_control_port(cc, &seg.key)) {
-        cc->other_bytes += frame->length;
+    is_segment = segment_parse(frame->data, frame->length, false, &seg);
+    if (is_segment && !is_control_port(cc, &seg.key)) {
+        uplink_segment(cc, frame, &seg, slot, now);
         return true;
     }
-    uplink_segment(cc, frame, &seg, slot, now);
-    return true;
+    cc->other_bytes += frame->length;
+    if (!is_segment) {
+        is_message = message_receive(cc, frame, now, &hosts, &m);
+    }
+    if (is_message && m.type) {
+        take_flows(cc, &hosts, &m, now);
+    }
+    return !is_message;
 }
 
-/* Applies the law, removes old flows and asks for answers, from time to
+/* Removes a flow that is old, and takes one from a job that has ended. */
+static void
+check_flow(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    uint64_t lifetime = (flow->ended                           ? ENDED_NS
+                         : cc_window_translates(&flow->window) ? TRANSLATED_NS
+                                                               : IDLE_NS);
+
+    if (now > flow->record.last + lifetime) {
+        remove_flow(cc, flow);
+    } else if (!job_slots_treatment(cc->config.slots, flow->record.slot, true)
+                    .in_use) {
+        record_table_move(&cc->flows, &flow->record, 0);
+    }
+}
+
+/* Returns a share of the law that the control thread has set. */
+static double
+share_of(const uint32_t *share, double by_default)
+{
+    uint32_t wanted = __atomic_load_n(share, __ATOMIC_RELAXED);
+
+    return (wanted == SHIM_CONGESTION_DEFAULT
+                ? by_default
+                : (double) wanted / SHIM_CONGESTION_UNIT);
+}
+
+/* Applies the law, checks some flows and asks for answers, from time to
  * time. */
 static void
 sweep(struct cc *cc, uint64_t now)
 {
+    const struct cc_law law = CC_LAW_DEFAULT;
     struct remote_shim *rs;
-    struct cc_flow *flow;
 
     if (now - cc->swept < SWEEP_NS) {
         return;
     }
     cc->swept = now;
-    cc->law.gamma = cc->config.strict_switch ? 1
-                    : __atomic_load_n(&cc->gamma, __ATOMIC_RELAXED) / UNIT;
-    cc->law.beta = __atomic_load_n(&cc->beta, __ATOMIC_RELAXED) / UNIT;
-    cc->law.floor = __atomic_load_n(&cc->floor, __ATOMIC_RELAXED) / UNIT;
-    while ((flow = cc_flows_sweep(cc->flows, now))) {
-        downlink_remove(cc, flow);
-        uplink_remove(cc, flow);
-        cc_flows_remove(cc->flows, flow);
+    cc->law.gamma =
+        cc->config.strict_switch ? 1 : share_of(&cc->wanted.gamma, law.gamma);
+    cc->law.beta = share_of(&cc->wanted.beta, law.beta);
+    cc->law.floor = share_of(&cc->wanted.floor, law.floor);
+    for (int i = 0; i < SWEEP; i++) {
+        struct record *r = record_table_next(&cc->flows);
+
+        if (r) {
+            check_flow(cc, (struct cc_flow *) r, now);
+        }
     }
     rs = remote_shims_run(&cc->remotes, now);
     if (rs) {
@@ -362,21 +439,12 @@ cc_poll(struct cc *cc, uint64_t now)
     sweep(cc, now);
 }
 
-static void
-set_share(uint32_t *member, uint32_t share, double by_default)
-{
-    __atomic_store_n(member, share == SHIM_CONGESTION_DEFAULT
-                     ? by_default * UNIT : share, __ATOMIC_RELAXED);
-}
-
 void
 cc_set_law(struct cc *cc, const struct shim_congestion *c)
 {
-    const struct cc_law law = CC_LAW_DEFAULT;
-
-    set_share(&cc->gamma, c->gamma, law.gamma);
-    set_share(&cc->beta, c->beta, law.beta);
-    set_share(&cc->floor, c->floor, law.floor);
+    __atomic_store_n(&cc->wanted.gamma, c->gamma, __ATOMIC_RELAXED);
+    __atomic_store_n(&cc->wanted.beta, c->beta, __ATOMIC_RELAXED);
+    __atomic_store_n(&cc->wanted.floor, c->floor, __ATOMIC_RELAXED);
 }
 
 void
@@ -391,16 +459,30 @@ cc_peers(struct cc *cc, struct shim_peer *peers, size_t *n)
     return remote_shims_list(&cc->remotes, peers, n);
 }
 
+uint64_t
+cc_refused(const struct cc *cc, uint16_t slot)
+{
+    return (record_table_refused(&cc->flows, slot)
+            + record_table_refused(&cc->remotes.table, slot));
+}
+
+void
+cc_forget(struct cc *cc, uint16_t slot)
+{
+    record_table_forget(&cc->flows, slot);
+    record_table_forget(&cc->remotes.table, slot);
+}
+
 void
 cc_stats(const struct cc *cc, struct shim_stats *stats)
 {
-    stats->cc_flows = counter_get(&cc->flows->n);
+    stats->cc_flows = SHARES_LOAD(&cc->flows.shares.n);
     stats->cc_windows = counter_get(&cc->windows);
     stats->cc_grants_sent = counter_get(&cc->grants_sent);
     stats->cc_grants_taken = counter_get(&cc->grants_taken);
     stats->cc_marks = counter_get(&cc->marks);
     stats->cc_forged = counter_get(&cc->forged);
-    stats->cc_refused = counter_get(&cc->refused);
-    stats->cc_repeated = counter_get(&cc->repeated);
+    stats->cc_refused = counter_get(&cc->remotes.n_refused);
+    stats->cc_repeated = counter_get(&cc->remotes.n_repeated);
     stats->cc_disobeyed = counter_get(&cc->disobeyed);
 }

@@ -43,16 +43,11 @@
  * step, because one segment of 9,000 bytes per round trip of half a
  * millisecond is more than most links.  It falls to no less than half of what
  * arrives: a long queue keeps delivering marked packets for a hundred round
- * trips, and one cut for each of them drove a flow to one frame in 720 ms and
- * into TCP's timeouts (1 to 11 of 50 Mbit/s; with the limit, 18 pairs of flows
- * had 18 to 26 Mbit/s each).
+ * trips, and one cut for each of them drove flows into TCP's timeouts.
  *
  * A flow counts as idle only after its granted rate would have carried several
  * segments: at 2 Mbit/s a frame of 9,000 bytes takes 36 ms, and with windows
- * of 2 ms flows alternated between the whole link and nothing (4 to 8 % on the
- * quickstart).  The round trip time used is the smallest of all flows between
- * two hosts, because a flow that waits in its sender's shim measures 40 to 100
- * ms.
+ * of 2 ms flows alternated between the whole link and nothing.
  *
  *    cc = cc_create(&config);
  *    ...from the host: if (!cc_from_host(cc, &frame, &verdict, now)) drop...
@@ -86,7 +81,7 @@ struct verdict;
 #define CC_SMALL_NS 10000000u
 
 /* Largest size of takeover-state.h. */
-#define CC_TAKEOVER_BYTES (512u << 10)
+#define CC_TAKEOVER_BYTES (576u << 10)
 
 /* A frame, whose start cc_from_host() and cc_from_uplink() may move by
  * HELLO_BYTES in either direction. */
@@ -146,6 +141,12 @@ void cc_restore(struct cc *, const void *body, uint64_t now);
 void cc_set_law(struct cc *, const struct shim_congestion *);
 void cc_set_keys(struct cc *, const struct shim_key *, size_t n);
 bool cc_peers(struct cc *, struct shim_peer *peers, size_t *n);
+
+/* Returns how many records of connections and of remote hosts were refused to
+ * the job of 'slot', or taken from it, beyond its share.  cc_forget(): the
+ * slot is another job's from now on. */
+uint64_t cc_refused(const struct cc *, uint16_t slot);
+void cc_forget(struct cc *, uint16_t slot);
 
 /* Fills in the counters of congestion control. */
 void cc_stats(const struct cc *, struct shim_stats *);

@@ -57,20 +57,38 @@
 #define CORE_STEPS 32           /* Round trips in which the core's limit rises
                                  * from 0 to the downlink, at least. */
 
+/* Starts again, as if the rate had been 'bps'. */
 static void
-join_downlink(struct cc *cc, struct cc_flow *flow, uint64_t now)
+restart_rate(struct cc_rate *r, uint64_t now, uint64_t bps)
 {
-    struct cc_arriving *in = &flow->in;
+    *r = (struct cc_rate){ .since = now, .bps = bps, .before = bps };
+}
 
-    /* A new flow may need the whole link. */
-    cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
-    in->active = true;
-    in->quiet = false;
-    in->could = in->window_could = 0;
-    in->step_bytes = in->excess = 0;
-    in->position = cc->in.n;
-    in->sent_at = 0;
-    cc->in.flows[cc->in.n++] = flow;
+/* Ends the current window if it has the length 'window'.  Returns true if it
+ * has. */
+static bool
+step_rate(struct cc_rate *r, uint64_t now, uint64_t window)
+{
+    uint64_t ns = now - r->since;
+
+    if (ns >= window && ns) {
+        r->before = r->bps;
+        r->bps = (double) r->bytes * 8 * NS_PER_S / ns;
+        r->bytes = 0;
+        r->since = now;
+        return true;
+    }
+    return false;
+}
+
+/* Returns the rate that a flow can use, at most 'line': all of it if it uses
+ * most of its grant, otherwise a little more than its rate. */
+static uint64_t
+rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
+{
+    uint64_t most = larger(r->bps, r->before), demand = most + most / 4;
+
+    return most >= granted / 4 * 3 || demand > line ? line : demand;
 }
 
 void
@@ -127,7 +145,7 @@ downlink_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
         return 0;
     }
     if (!in->ack_queue) {
-        in->ack_queue = job_queues_flow_new(cc->jobs, flow->slot);
+        in->ack_queue = job_queues_flow_new(cc->jobs, flow->record.slot);
         in->ack_bps = 0;
     }
     if (in->ack_queue) {
@@ -161,23 +179,29 @@ is_end(const struct cc_flow *flow, const struct segment *seg)
             && flow->in.granted / 8.0 * SLOW_NS / NS_PER_S >= flow->mss);
 }
 
-/* 'flow' has data to send. */
+/* 'flow' has data to send, maybe for the whole link. */
 static void
 begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
+    struct remote_shim *rs = cc_remote_of(flow);
     struct cc_arriving *in = &flow->in;
 
-    if (flow->remote && (!in->active || in->quiet)
-        && now - in->free_at > FREE_NS) {
-        in->free_at = now;
-        remote_shim_count(flow->remote, 0, CC_SMALL_BYTES, 0, now);
+    if (in->active && !in->quiet) {
+        return;
     }
+    if (rs && now - in->free_at > FREE_NS) {
+        in->free_at = now;
+        remote_shim_count(rs, 0, CC_SMALL_BYTES, 0, now);
+    }
+    in->quiet = false;
+    in->window_could = 0;
+    restart_rate(&in->rate, now, cc->config.downlink_bps);
     if (!in->active) {
-        join_downlink(cc, flow, now);
-    } else if (in->quiet) {
-        in->quiet = false;
-        in->window_could = 0;
-        cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
+        in->active = true;
+        in->step_bytes = in->excess = 0;
+        in->position = cc->in.n;
+        in->sent_at = 0;
+        cc->in.flows[cc->in.n++] = flow;
     }
 }
 
@@ -236,7 +260,7 @@ measure_flow(struct cc_flow *flow, uint64_t ns, uint64_t now)
                   || in->could > QUIET_SEGMENTS * flow->mss
                                  + rate * (rtt + QUIET_NS));
     if (in->window_could >= WINDOW_SEGMENTS * flow->mss
-        && cc_rate_step(&in->rate, now, larger(2 * rtt, MIN_WINDOW_NS))) {
+        && step_rate(&in->rate, now, larger(2 * rtt, MIN_WINDOW_NS))) {
         in->window_could = 0;
     }
 }
@@ -303,9 +327,9 @@ static uint64_t
 demand_of(const struct cc *cc, const struct cc_arriving *in)
 {
     return (cc->budget.again == CC_UNLIMITED ? cc->config.downlink_bps
-            : in->quiet || in->pushed ? 0
-            : cc_rate_demand(&in->rate, in->granted,
-                             cc->config.downlink_bps));
+            : in->quiet || in->pushed        ? 0
+                                      : rate_demand(&in->rate, in->granted,
+                                                    cc->config.downlink_bps));
 }
 
 /* Compares the data of the last 'ns' with the grant. */
@@ -335,11 +359,12 @@ fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
     struct cc_arriving *in = &flow->in;
 
     adapt_core_limit(cc, flow, now);
-    *share = (struct cc_share){ .demand = demand_of(cc, in),
-                                .excess = in->excess,
-                                .rank = job_slots_rank(cc->config.slots,
-                                                       flow->slot, leased),
-                                .id = in->position };
+    *share =
+        (struct cc_share){ .demand = demand_of(cc, in),
+                           .excess = in->excess,
+                           .rank = job_slots_rank(cc->config.slots,
+                                                  flow->record.slot, leased),
+                           .id = in->position };
     if (in->core && share->demand > in->core) {
         share->demand = in->core;
     }
@@ -377,8 +402,8 @@ change_of(const struct cc_arriving *in)
             : in->sent - in->granted);
 }
 
-/* Returns true if the grant should be part of a message that is sent
- * anyway. */
+/* Returns true if the grant should be part of a message that is sent anyway,
+ * which includes that it is due. */
 static bool
 is_worth_sending(const struct cc_arriving *in, uint64_t now)
 {
@@ -402,77 +427,34 @@ is_grant_due(const struct cc *cc, const struct cc_arriving *in, uint64_t now)
                 || (matters && age >= NOW_NS && change > in->sent / 4)));
 }
 
-static void
-add_grant(struct cc *cc, struct remote_shim *rs, struct cc_flow *flow,
-          uint64_t now)
-{
-    message_add(cc, rs, GRANT_RATES,
-                &(struct grant){ .sender_port = flow->key.remote_port,
-                                 .receiver_port = flow->key.local_port,
-                                 .ms = HOLD_MS,
-                                 .bps = flow->in.granted },
-                now);
-    flow->in.sent = flow->in.granted;
-    flow->in.sent_at = now;
-}
-
 /* Sends the grants of each remote shim that has one due. */
 static void
 send_grants(struct cc *cc, uint64_t now)
 {
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc->in.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
+        struct remote_shim *rs = cc_verified_remote(cc->in.flows[i]);
 
-        if (rs && is_grant_due(cc, &flow->in, now)) {
+        if (rs && is_grant_due(cc, &cc->in.flows[i]->in, now)) {
             rs->due = true;
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
         struct remote_shim *rs = cc_verified_remote(flow);
+        const struct grant grant = { .sender_port =
+                                         flow->record.key.remote_port,
+                                     .receiver_port =
+                                         flow->record.key.local_port,
+                                     .ms = HOLD_MS,
+                                     .bps = flow->in.granted };
 
         if (rs && rs->due && is_worth_sending(&flow->in, now)) {
-            add_grant(cc, rs, flow, now);
+            message_add(cc, rs, GRANT_RATES, &grant, now);
+            flow->in.sent = flow->in.granted;
+            flow->in.sent_at = now;
         }
     }
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc->in.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
-
-        if (rs && rs->due) {
-            rs->due = false;
-            message_send(cc, rs, GRANT_RATES, now);
-        }
-    }
-}
-
-static void
-smooth_other(struct cc *cc, uint64_t ns)
-{
-    uint64_t bps = (double) cc->other_bytes * 8 * NS_PER_S / ns;
-    double part = ns < OTHER_NS ? (double) ns / OTHER_NS : 1;
-
-    cc->other_bps += part * ((double) bps - cc->other_bps);
-    cc->other_bytes = 0;
-}
-
-/* Returns the longest round trip of the active flows, at least MIN_RTT, or 0
- * if one of them can be limited neither by its window nor by a grant. */
-static uint64_t
-longest_rtt(struct cc *cc)
-{
-    uint64_t longest = MIN_RTT;
-
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc->in.flows[i];
-
-        if (!cc_window_known(&flow->window) && !cc_verified_remote(flow)) {
-            return 0;
-        }
-        longest = larger(longest, round_trip(flow));
-    }
-    return longest;
+    message_send_all(cc, now);
 }
 
 /* Returns the slack of the phantom queue, in bytes. */
@@ -485,17 +467,35 @@ get_slack(const struct cc *cc)
             : SLACK_FRAMES * cc->config.mtu);
 }
 
-/* Finds out whether flows of the downlink have data to send, and whether the
- * senders of some are busy with other flows. */
+/* Measures what has arrived in the last 'ns', and what the active flows have
+ * to send. */
 static void
-find_demand(const struct cc *cc, uint64_t now, struct cc_load *load)
+measure_load(struct cc *cc, uint64_t ns, uint64_t now, struct cc_load *load)
 {
+    uint64_t bps = (double) cc->other_bytes * 8 * NS_PER_S / ns;
+    double part = ns < OTHER_NS ? (double) ns / OTHER_NS : 1;
+    bool unlimited = false;
+
+    cc->other_bps += part * ((double) bps - cc->other_bps);
+    *load = (struct cc_load){ .capacity = cc->config.downlink_bps,
+                              .bytes = cc->bytes,
+                              .ns = ns,
+                              .other = cc->other_bps,
+                              .rtt_ns = MIN_RTT,
+                              .slack = get_slack(cc),
+                              .sorted = cc->config.strict_switch };
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        const struct cc_arriving *in = &cc->in.flows[i]->in;
+        struct cc_flow *flow = cc->in.flows[i];
+        const struct cc_arriving *in = &flow->in;
 
         load->busy |= !in->quiet && !in->pushed;
         load->elsewhere |= in->busy_at && now - in->busy_at < BUSY_NS;
+        load->rtt_ns = larger(load->rtt_ns, round_trip(flow));
+        unlimited |=
+            !cc_window_known(&flow->window) && !cc_verified_remote(flow);
     }
+    load->rtt_ns = unlimited ? 0 : load->rtt_ns;
+    cc->bytes = cc->other_bytes = 0;
 }
 
 /* Divides the downlink among the active flows, 'ns' after the last time, and
@@ -506,17 +506,8 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     bool leased = job_slots_leased(cc->config.slots, now);
     struct cc_load load;
 
-    smooth_other(cc, ns);
-    load = (struct cc_load){ .capacity = cc->config.downlink_bps,
-                             .bytes = cc->bytes,
-                             .ns = ns,
-                             .other = cc->other_bps,
-                             .rtt_ns = longest_rtt(cc),
-                             .slack = get_slack(cc),
-                             .sorted = cc->config.strict_switch };
-    find_demand(cc, now, &load);
+    measure_load(cc, ns, now, &load);
     cc_budget(&cc->budget, &cc->law, &load);
-    cc->bytes = 0;
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
 

@@ -15,80 +15,69 @@
 
 enum { IPV4_SIZE = 20, IPV6_SIZE = 40, UDP_SIZE = 8, TTL = 64 };
 
-/* Writes an IP header for 'payload' bytes of UDP and returns its size.  The
- * sender of the message writes the DSCP. */
-static size_t
-put_ip(const struct remote_shim *rs, uint8_t *ip, size_t payload)
+/* Writes the headers of IP and UDP in front of 'size' bytes at 'payload', and
+ * returns where they begin.  The sender of the message writes the DSCP. */
+static uint8_t *
+put_headers(const struct takeover_remote *to, uint8_t *payload, size_t size)
 {
-    if (rs->kept.family == 4) {
-        memset(ip, 0, IPV4_SIZE);
+    bool is_4 = to->family == 4;
+    size_t n = is_4 ? 4 : 16, header = is_4 ? IPV4_SIZE : IPV6_SIZE;
+    uint8_t *udp = payload - UDP_SIZE, *ip = udp - header;
+    uint32_t sum;
+
+    size += UDP_SIZE;
+    memset(ip, 0, header + UDP_SIZE);
+    /* The addresses are the end of both headers. */
+    memcpy(udp - 2 * n, to->local, n);
+    memcpy(udp - n, to->remote, n);
+    if (is_4) {
         ip[0] = 0x45;
-        put_be16(ip + 2, IPV4_SIZE + payload);
+        put_be16(ip + 2, header + size);
         put_be16(ip + 6, 0x4000);
         ip[8] = TTL;
         ip[9] = IPPROTO_UDP;
-        memcpy(ip + 12, rs->kept.local, 4);
-        memcpy(ip + 16, rs->kept.remote, 4);
-        put_be16(ip + 10, checksum_of(ip, IPV4_SIZE, 0));
-        return IPV4_SIZE;
+        put_be16(ip + 10, checksum_of(ip, header, 0));
+    } else {
+        ip[0] = 0x60;
+        put_be16(ip + 4, size);
+        ip[6] = IPPROTO_UDP;
+        ip[7] = TTL;
     }
-    memset(ip, 0, IPV6_SIZE);
-    ip[0] = 0x60;
-    put_be16(ip + 4, payload);
-    ip[6] = IPPROTO_UDP;
-    ip[7] = TTL;
-    memcpy(ip + 8, rs->kept.local, 16);
-    memcpy(ip + 24, rs->kept.remote, 16);
-    return IPV6_SIZE;
-}
-
-static void
-put_udp(const struct remote_shim *rs, uint8_t *udp, size_t size)
-{
-    size_t n = rs->kept.family == 4 ? 4 : 16;
-    uint32_t sum = IPPROTO_UDP + size;
-
-    sum += (uint16_t) ~checksum_of(rs->kept.local, n, 0);
-    sum += (uint16_t) ~checksum_of(rs->kept.remote, n, 0);
     put_be16(udp, GRANT_PORT);
     put_be16(udp + 2, GRANT_PORT);
     put_be16(udp + 4, size);
-    put_be16(udp + 6, 0);
+    sum = IPPROTO_UDP + size + (uint16_t) ~checksum_of(udp - 2 * n, 2 * n, 0);
     sum = checksum_of(udp, size, sum);
     put_be16(udp + 6, sum ? sum : 0xffff);
+    return ip;
 }
 
-/* Sends the message of 'rs' as one of 'type' for the nonce 'to',
- * or drops it if there is no key. */
+/* Sends the message of 'rs' for the nonce 'to', or drops it if there is no
+ * key. */
 static void
 send_to(struct cc *cc, struct remote_shim *rs, uint8_t type, uint64_t to,
         uint64_t now)
 {
-    uint8_t payload[GRANT_MAX_MESSAGE], key[SHIM_KEY_BYTES], *p = cc->frame;
+    uint8_t *payload = cc->frame + TAKEOVER_MAX_L2 + IPV6_SIZE + UDP_SIZE, *p;
     struct takeover_remote *kept = &rs->kept;
     struct grant_message *m = &rs->message;
+    uint8_t key[SHIM_KEY_BYTES];
+    const struct grant_ends ends = { .family = kept->family,
+                                     .sender = kept->local,
+                                     .receiver = kept->remote,
+                                     .key = key };
     size_t size;
 
-    if (remote_shim_key(&cc->remotes, rs, to, now, key)) {
+    if (remote_shim_key(rs, to, now, key)) {
         m->type = type;
         m->flags = cc_own_flags(cc);
         m->to = to;
         m->from = kept->own_nonce;
         m->number = ++kept->sent;
-        size =
-            grant_message_write(m,
-                                &(struct grant_ends){ .family = kept->family,
-                                                      .sender = kept->local,
-                                                      .receiver = kept->remote,
-                                                      .key = key },
-                                payload);
+        size = grant_message_write(m, &ends, payload);
+        p = put_headers(kept, payload, size) - kept->l2_size;
         memcpy(p, kept->l2, kept->l2_size);
-        p += kept->l2_size;
-        p += put_ip(rs, p, UDP_SIZE + size);
-        memcpy(p + UDP_SIZE, payload, size);
-        put_udp(rs, p, UDP_SIZE + size);
-        p += UDP_SIZE + size;
-        cc->config.send(cc->config.aux, cc->frame, p - cc->frame);
+        cc->config.send(cc->config.aux, p, payload + size - p);
         if (type == GRANT_RATES) {
             counter_add(&cc->grants_sent, m->n);
         }
@@ -97,19 +86,9 @@ send_to(struct cc *cc, struct remote_shim *rs, uint8_t type, uint64_t to,
 }
 
 void
-message_send(struct cc *cc, struct remote_shim *rs, uint8_t type, uint64_t now)
-{
-    send_to(cc, rs, type, rs->kept.nonce, now);
-}
-
-void
 message_ask(struct cc *cc, struct remote_shim *rs, uint64_t now)
 {
-    struct grant_message hello = { .n = 0 }, being_written = rs->message;
-
-    rs->message = hello;
     send_to(cc, rs, GRANT_HELLO, rs->hint ? rs->hint : rs->kept.nonce, now);
-    rs->message = being_written;
 }
 
 void
@@ -118,34 +97,35 @@ message_add(struct cc *cc, struct remote_shim *rs, uint8_t type,
 {
     struct grant_message *m = &rs->message;
 
-    if (m->n == GRANT_MAX) {
-        message_send(cc, rs, type, now);
+    if (m->n == GRANT_MAX || (m->n && m->type != type)) {
+        send_to(cc, rs, m->type, rs->kept.nonce, now);
     }
+    if (!rs->is_writing) {
+        rs->is_writing = true;
+        rs->next_writing = cc->writing;
+        cc->writing = rs;
+    }
+    m->type = type;
     m->grants[m->n++] = *grant;
 }
 
-/* Returns the message in 'frame', of the remote shim 'rs', in '*m', if it is
- * right and new. */
-static bool
-read_message(struct cc *cc, const struct cc_frame *frame,
-             const struct parsed *p, struct remote_shim *rs,
-             struct grant_message *m, uint64_t now)
+void
+message_send_all(struct cc *cc, uint64_t now)
 {
-    const uint8_t *bytes = frame->data + p->l4 + UDP_SIZE;
-    enum remote_verdict verdict = REMOTE_UNKNOWN;
+    struct remote_shim *rs;
 
-    if (rs && grant_message_read(bytes, p->end - p->l4 - UDP_SIZE, m)) {
-        verdict = remote_shim_check(&cc->remotes, rs, bytes, m, now);
+    while ((rs = cc->writing) != NULL) {
+        cc->writing = rs->next_writing;
+        rs->is_writing = rs->due = false;
+        send_to(cc, rs, rs->message.type, rs->kept.nonce, now);
     }
-    counter_add(&cc->refused, verdict == REMOTE_WRONG);
-    counter_add(&cc->repeated, verdict == REMOTE_OLD);
-    return verdict == REMOTE_RIGHT;
 }
 
 bool
 message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now,
                 struct shim_flow_key *hosts, struct grant_message *m)
 {
+    const uint8_t *bytes;
     struct remote_shim *rs;
     struct parsed p;
 
@@ -156,28 +136,18 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now,
         return false;
     }
     *hosts = p.key;
-    rs = remote_shims_find(&cc->remotes, &p.key, now, false);
-    if (!read_message(cc, frame, &p, rs, m, now)) {
+    bytes = frame->data + p.l4 + UDP_SIZE;
+    rs = remote_shims_find(&cc->remotes, &p.key);
+    if (!rs || !grant_message_read(bytes, frame->data + p.end - bytes, m)
+        || !remote_shim_check(&cc->remotes, rs, bytes, m, now)) {
         m->type = 0;
         return true;
     }
     if (m->type == GRANT_HELLO && rs->kept.l2_size) {
-        message_send(cc, rs, GRANT_WELCOME, now);
+        send_to(cc, rs, GRANT_WELCOME, rs->kept.nonce, now);
     }
     rs->silent &= m->type != GRANT_RATES;
     return true;
-}
-
-static void
-insert_hello(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
-             const struct remote_shim *rs)
-{
-    struct hello hello = { .flags = cc_own_flags(cc),
-                           .nonce = rs->kept.own_nonce };
-
-    frame->data = hello_insert(frame->data, seg, &hello);
-    frame->length += HELLO_BYTES;
-    frame->headroom -= HELLO_BYTES;
 }
 
 /* Returns true if the segment, which has space, is to have a hello. */
@@ -209,22 +179,8 @@ hello_send(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
 {
     if (frame->headroom >= HELLO_BYTES && hello_fits(seg)
         && wants_hello(seg, flow, now)) {
-        insert_hello(cc, frame, seg, flow->remote);
-    }
-}
-
-void
-hello_remove_all(struct cc_frame *frame, struct segment *seg,
-                 struct segment_options *o)
-{
-    while (o->hello_at) {
-        uint8_t *data = hello_remove(frame->data, seg, o);
-        uint32_t moved = data - frame->data;
-
-        frame->data = data;
-        frame->length -= moved;
-        frame->headroom += moved;
-        segment_options(data, seg, o);
+        hello_insert(frame, seg, cc_own_flags(cc),
+                     flow->remote->kept.own_nonce);
     }
 }
 
@@ -232,13 +188,13 @@ void
 hello_receive(struct cc *cc, struct cc_frame *frame, struct segment *seg,
               struct segment_options *o, struct remote_shim *rs, uint64_t now)
 {
-    struct hello hello;
+    uint64_t nonce = rs ? hello_read(frame->data, o) : 0;
 
-    if (rs && hello_read(frame->data + o->hello_at, o->hello_size, &hello)) {
-        remote_shim_hint(rs, hello.nonce, !(seg->flags & SEGMENT_SYN));
+    if (nonce) {
+        remote_shim_hint(rs, nonce, !(seg->flags & SEGMENT_SYN));
         if (remote_shim_asks(rs, now)) {
             message_ask(cc, rs, now);
         }
     }
-    hello_remove_all(frame, seg, o);
+    hello_remove(frame, seg, o);
 }

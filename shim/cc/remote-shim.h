@@ -12,13 +12,13 @@
  * host that has one can only write messages about flows between the two.  A
  * new key is used when a message with it has arrived or REMOTE_USE_NS have
  * passed, and the previous one counts for REMOTE_OLD_NS, since both hosts do
- * not get it at the same time.  When the first keys come, the same applies to
- * shims that were verified without.
+ * not get it at the same time.
  *
- * Without a controller the two nonces are the key.  A shim's nonce is the
- * SipHash of the two addresses under a random key of its own, so that none
- * follows from others.  It is in hellos and messages to the remote
- * host: a process that sees these can forge messages between the two.
+ * Without a controller the two nonces are the key, and they are the previous
+ * one of shims that are verified when the first keys come.  A shim's nonce is
+ * the SipHash of the two addresses and the time under a random key of its own,
+ * so that none follows from others.  It is in hellos and messages to the
+ * remote host: a process that sees these can forge messages between the two.
  *
  * A shim is verified once a message with the right hash and this shim's nonce
  * has arrived.  A hello in a segment makes this shim ask by such a message.
@@ -32,29 +32,42 @@
  *
  * All flows between two hosts share a record and its round trip: the paths of
  * a fabric differ by less than the time that packets wait in the sender's
- * shim.  The table is bounded.  A new host replaces one without packets for a
- * minute, or gets no record: then only windows limit its flows.
+ * shim, and queues make samples longer, never shorter, so that the shortest
+ * one of the last seconds counts.  The table is bounded, and the jobs share it
+ * (record-table.h): a record counts for that of its jobs which has fewest.  A
+ * host without packets for a minute has none.  If there is no space, only
+ * windows limit the flows.
  *
- * The table owns its records, which do not move.  One thread, but for keys and
- * lists, which remote_shims_run() takes and gives.  Nothing is allocated after
- * the start by that thread. */
+ * One thread, but for keys and lists, which remote_shims_run() takes and
+ * gives.  Nothing is allocated after the start.  Times are nanoseconds of a
+ * monotonic clock. */
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/cc/cc.h"
-#include "shim/cc/estimate.h"
-#include "shim/cc/grant-message.h"
-#include "shim/cc/hello.h"
+#include "shim/cc/message.h"
+#include "shim/cc/record-table.h"
 #include "shim/cc/takeover-state.h"
 #include "wire/shim-protocol.h"
 
-#define CC_MAX_REMOTES CC_MAX_PEERS
+#define MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
 
-/* Time from the arrival of a key until it is used, and until the previous one
- * no longer counts. */
 #define REMOTE_USE_NS (5 * NS_PER_S)
 #define REMOTE_OLD_NS (60 * NS_PER_S)
+
+struct cc_rtt {
+    uint64_t min, older; /* Shortest in this period, in the last one. */
+    uint64_t since;      /* Start of this period. */
+};
+
+/* Adds a sample unless it is 0. */
+void cc_rtt_sample(struct cc_rtt *, uint64_t rtt, uint64_t now);
+
+/* Returns the shortest recent round trip, a default before the first. */
+uint64_t cc_rtt_get(const struct cc_rtt *);
 
 /* Data of a remote host and its grants, in bytes, by periods. */
 struct obedience {
@@ -67,62 +80,88 @@ struct obedience {
 };
 
 struct remote_shim {
-    struct takeover_remote kept;        /* Survives a takeover.  'family' 0:
-                                         * the record is free. */
-    uint64_t last;              /* Time of the last packet. */
-    uint64_t hello_at;          /* Time of the last hello on an ACK to it. */
-    uint8_t n_hellos;           /* Hellos on ACKs without a reply. */
-    uint64_t hint;              /* Nonce of its last hello in a segment, or of
-                                 * a message that had an old one; 0: none. */
-    uint8_t asks;               /* GRANT_HELLO that may still be sent. */
-    uint64_t asked_at;          /* Time of the last one. */
-    struct cc_rtt rtt;          /* Of all its flows. */
-    bool silent;                /* It has not answered GRANT_WAITING, and has
-                                 * sent no grant since. */
-    bool due;                   /* Grants are to be sent to it. */
-    uint32_t refused;           /* Messages with a wrong hash. */
-    uint32_t disobeyed;         /* How often it was distrusted. */
+    struct record record;
+    struct takeover_remote kept; /* Survives a takeover. */
+    uint64_t hello_at;           /* Time of the last hello on an ACK to it. */
+    uint8_t n_hellos;            /* Hellos on ACKs without a reply. */
+    uint64_t hint;      /* Nonce of its last hello in a segment, or of a
+                         * message that had an old one; 0: none. */
+    uint8_t asks;       /* GRANT_HELLO that may still be sent. */
+    uint64_t asked_at;  /* Time of the last one. */
+    struct cc_rtt rtt;  /* Of all its flows. */
+    bool silent;        /* It has not answered GRANT_WAITING, and has
+                         * sent no grant since. */
+    bool due;           /* Grants are to be sent to it. */
+    uint32_t refused;   /* Messages with a wrong hash. */
+    uint32_t disobeyed; /* How often it was distrusted. */
     struct obedience obedience;
-    struct grant_message message;       /* Being written. */
+    struct grant_message message;     /* Being written... */
+    bool is_writing;                  /* ...if this is set, */
+    struct remote_shim *next_writing; /* as that of the next one. */
 };
 
-struct key_table;
+/* Keys of remote addresses. */
+struct key_table {
+    size_t n;
+    struct shim_key keys[2 * CC_MAX_PEERS];
+};
 
-/* All zeros initially, except 'secret' and 'number'. */
 struct remote_shims {
-    struct remote_shim records[CC_MAX_REMOTES];
-    uint8_t secret[SHIM_KEY_BYTES]; /* Random: of hashes and nonces. */
-    uint64_t number;        /* Of the first message to a new host, at time
-                             * 0; it grows by 1 in a microsecond. */
-    uint64_t managed_at;    /* When the first keys came, 0: never. */
-    uint32_t swept;         /* Next record to check. */
-    struct key_table *keys; /* Sorted, NULL before the first. */
+    struct record_table table;      /* Contains struct remote_shim. */
+    uint8_t secret[SHIM_KEY_BYTES]; /* Random: of nonces. */
+    uint64_t number;                /* Of the first message to a new host, at
+                                     * time 0; it grows by 1 in a microsecond. */
+    bool managed;                   /* Keys have come. */
+    uint64_t n_refused, n_repeated; /* Messages with a wrong hash, and ones
+                                     * that were not new: counters. */
+    struct key_table keys;          /* In force, sorted. */
 
-    /* Between the threads. */
-    struct key_table *given, *returned; /* To the thread of the records, and
-                                         * for the control thread to free. */
-    struct key_table *all;              /* Of the control thread. */
-    enum { LIST_NONE, LIST_WANTED, LIST_READY } list_state;
+    struct key_table all; /* Of the control thread: the newest last. */
+
+    /* Between the threads, under 'lock'; 'asked': the thread of the records is
+     * to do something there. */
+    pthread_mutex_t lock;
+    bool asked;
+    bool has_keys, wants_list, has_list;
+    struct key_table new_keys; /* Sorted. */
     uint32_t n_list;
-    struct shim_peer list[CC_MAX_REMOTES];
+    struct shim_peer list[CC_MAX_PEERS];
 };
 
+void remote_shims_init(struct remote_shims *, const struct cc_config *);
 void remote_shims_uninit(struct remote_shims *);
 
-/* Returns the record for a flow's remote host, NULL if there is none and,
- * unless 'add', none is added, or there is no space. */
-struct remote_shim *remote_shims_find(struct remote_shims *,
-                                      const struct shim_flow_key *,
-                                      uint64_t now, bool add);
+static inline struct remote_shim *
+remote_at(const struct remote_shims *p, uint32_t i)
+{
+    return (struct remote_shim *) record_at(&p->table, i);
+}
 
-/* Takes keys, gives lists, and checks the next few records.  Returns one whose
- * shim is to be asked for an answer, or NULL. */
+/* Return the record for the remote host of a flow, or NULL.  _add() adds one,
+ * for the job of 'slot'. */
+struct remote_shim *remote_shims_find(const struct remote_shims *,
+                                      const struct shim_flow_key *);
+struct remote_shim *remote_shims_add(struct remote_shims *,
+                                     const struct shim_flow_key *,
+                                     uint16_t slot, uint64_t now);
+
+/* Notes a packet of a flow of 'slot' that has the record. */
+static inline void
+remote_shims_share(struct remote_shims *p, struct remote_shim *rs,
+                   uint16_t slot, uint64_t now)
+{
+    const struct shares_user *users = p->table.users;
+
+    rs->record.last = now;
+    if (slot != rs->record.slot
+        && users[slot].n + 1 < users[rs->record.slot].n) {
+        record_table_move(&p->table, &rs->record, slot);
+    }
+}
+
+/* Takes keys, gives lists, and checks the next few records: one that is old is
+ * removed.  Returns one whose shim is to be asked for an answer, or NULL. */
 struct remote_shim *remote_shims_run(struct remote_shims *, uint64_t now);
-
-/* Notes a packet of a flow that has the record.  Returns false if the record
- * has become that of another host. */
-bool remote_shim_seen(struct remote_shim *, const struct shim_flow_key *,
-                      uint64_t now);
 
 /* Returns true if messages to the shim and its pacing count. */
 static inline bool
@@ -140,26 +179,14 @@ bool remote_shim_asks(struct remote_shim *, uint64_t now);
 
 /* Stores the key for a message to the shim whose nonce is 'to'.  Returns false
  * if there is none. */
-bool remote_shim_key(const struct remote_shims *, const struct remote_shim *,
-                     uint64_t to, uint64_t now, uint8_t key[SHIM_KEY_BYTES]);
+bool remote_shim_key(const struct remote_shim *, uint64_t to, uint64_t now,
+                     uint8_t key[SHIM_KEY_BYTES]);
 
-/* What a message is. */
-enum remote_verdict {
-    REMOTE_UNKNOWN, /* It has another key, as that of a shim that knows more or
-                     * less than this one has. */
-    REMOTE_WRONG,   /* Of neither key. */
-    REMOTE_OLD,     /* It is not new. */
-    REMOTE_STALE,   /* Its sender does not know this shim's nonce:
-                     * it is a hint. */
-    REMOTE_RIGHT,   /* The shim is verified. */
-};
-
-/* Checks 'm', a message of 'bytes'. */
-enum remote_verdict remote_shim_check(const struct remote_shims *,
-                                      struct remote_shim *,
-                                      const uint8_t *bytes,
-                                      const struct grant_message *m,
-                                      uint64_t now);
+/* Returns true if 'm', a message of 'bytes', is right and new: then the shim
+ * is verified.  Counts others. */
+bool remote_shim_check(struct remote_shims *, struct remote_shim *,
+                       const uint8_t *bytes, const struct grant_message *m,
+                       uint64_t now);
 
 /* Counts 'arrived' and 'granted' bytes of its flows.  With 'mtu', checks the
  * period if it has ended: returns true if the shim is no longer trusted. */
@@ -171,9 +198,8 @@ void remote_shim_learn_l2(struct remote_shim *, const uint8_t *frame,
                           uint16_t l3);
 
 /* The control thread: remote_shims_set_keys() adds, replaces and removes keys,
- * and remote_shims_list() copies the remote hosts with packets in the last
- * minute, as of an earlier call, to an array of CC_MAX_REMOTES.  Returns
- * false before the first list. */
+ * and remote_shims_list() copies the remote hosts, as of an earlier call, to
+ * an array of CC_MAX_PEERS.  Returns false before the first list. */
 void remote_shims_set_keys(struct remote_shims *, const struct shim_key *,
                            size_t n);
 bool remote_shims_list(struct remote_shims *, struct shim_peer *, size_t *n);

@@ -28,8 +28,13 @@
 #define EMPTY_NS (MS / 2)       /* After a round trip and this time without
                                  * data, a flow has none to send. */
 #define MAX_HOLD_NS NS_PER_S    /* Longest validity of a grant. */
-/* Hosts that may divide the floor of a receiver: a grant is at least a flow's
- * part of that. */
+/* The least grant is a flow's part of the congestion floor of this uplink, by
+ * the number of hosts that may send to one receiver.  To a late rank the
+ * receiver grants its part of the floor, 2 % of the link, divided by all flows
+ * that arrive there.  Were 2 % of each sender's uplink the least, 50 senders
+ * would fill the link and the first rank would starve; now as many senders as
+ * this get no more than the receiver grants, and the 512 that it may know a
+ * third of the link. */
 #define FLOOR_SENDERS 32
 #define NO_RATE UINT64_MAX      /* 'paced' of a queue that is starting. */
 
@@ -74,11 +79,11 @@ add_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    out->queue = job_queues_flow_new(cc->jobs, flow->slot);
+    out->queue = job_queues_flow_new(cc->jobs, flow->record.slot);
     if (!out->queue) {
         return;
     }
-    out->slot = flow->slot;
+    out->slot = flow->record.slot;
     out->position = cc->out.n;
     out->paced = out->empty_since = out->empty_sent_at = 0;
     out->last = now;
@@ -101,54 +106,33 @@ uplink_remove(struct cc *cc, struct cc_flow *flow)
     }
 }
 
-/* Returns the least rate that a grant may have. */
-static uint64_t
-least_grant(const struct cc *cc)
+/* Paces 'flow' by its grant. */
+static void
+hold(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
-    double floor = cc->law.floor * cc->config.uplink_bps / FLOOR_SENDERS;
-
-    return larger(floor / larger(cc->out.n, 1), 1);
+    if (!flow->out.queue) {
+        add_queue(cc, flow, now);
+    }
+    if (flow->out.queue) {
+        set_pace(cc, flow, flow->out.granted, now);
+    }
 }
 
 void
-uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
-            uint64_t until, uint64_t now)
+uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps, uint64_t until,
+            uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t most = now + MAX_HOLD_NS;
+    double least = cc->law.floor * cc->config.uplink_bps / FLOOR_SENDERS;
 
-    out->granted =
-        larger(bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps, least_grant(cc));
+    bps = larger(bps, larger(least / larger(cc->out.n, 1), 1));
+    out->granted = bps < SHIM_MAX_RATE ? bps : SHIM_MAX_RATE;
     out->until = until < most ? until : most;
     out->granted_at = now;
     out->has_grant = true;
     out->unanswered = false;
-    if (!out->queue) {
-        add_queue(cc, flow, now);
-    }
-    if (out->queue) {
-        set_pace(cc, flow, out->granted, now);
-    }
-}
-
-/* Replaces the queue of 'flow', whose job has changed. */
-static void
-change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    struct cc_leaving *out = &flow->out;
-    uint64_t last = out->last;
-
-    uplink_remove(cc, flow);
-    add_queue(cc, flow, now);
-    if (!out->queue) {
-        return;
-    }
-    out->last = last;
-    if (out->has_grant) {
-        set_pace(cc, flow, out->granted, now);
-    } else {
-        start_burst(cc, flow, now);
-    }
+    hold(cc, flow, now);
 }
 
 /* Starts a burst of 'flow' without a grant. */
@@ -200,60 +184,28 @@ uplink_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
 {
     struct cc_leaving *out = &flow->out;
 
-    if (out->queue && out->slot != flow->slot) {
-        change_slot(cc, flow, now);
-    }
     if (out->has_grant
         && now > larger(out->granted_at, out->last) + PAUSE_NS) {
         begin_burst(cc, flow, now);
     }
+    if (out->queue && out->slot != flow->record.slot) {
+        uplink_remove(cc, flow);
+    }
     if (!out->has_grant) {
         send_ungranted(cc, flow, length, now);
+    } else if (!out->queue) {
+        hold(cc, flow, now);
     }
     out->last = now;
     out->empty_since = out->empty_sent_at = 0;
     return out->queue;
 }
 
-/* Checks how long 'flow' has waited for a grant.  After ANSWER_NS, marks the
- * flow as unanswered and the remote shim as silent: neither this flow nor
- * others to that host wait again until a grant arrives. */
-static void
-await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    struct cc_leaving *out = &flow->out;
-
-    if (!is_held(cc, flow, now)) {
-        out->held_since = 0;
-    } else if (!out->held_since) {
-        out->held_since = now;
-    } else if (now - out->held_since > ANSWER_NS) {
-        out->unanswered = true;
-        if (flow->remote) {
-            flow->remote->silent = true;
-        }
-        set_pace(cc, flow, 0, now);
-    }
-}
-
-/* Returns true, once in ASK_NS, if the receiver's shim should be informed that
- * 'flow' waits. */
-static bool
-take_waiting_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    bool due = (is_held(cc, flow, now) && now - flow->out.asked_at >= ASK_NS);
-
-    if (due) {
-        flow->out.asked_at = now;
-    }
-    return due;
-}
-
 /* Returns true, once in ASK_NS, if the receiver's shim should be informed that
  * 'flow' cannot use its grant, because the uplink is busy with other flows:
  * while it waited, its grant would have carried at least one packet. */
 static bool
-take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
+is_busy(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t late;
@@ -275,7 +227,7 @@ take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
  * Returns true if the receiver's shim should be informed, once: ACKs would
  * have triggered more data by now. */
 static bool
-take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
+is_empty(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t rtt = round_trip(flow);
@@ -294,35 +246,37 @@ take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
     return false;
 }
 
-/* Informs the remote shims which flows are 'due' for a message of 'type'. */
 static void
-send_reports(struct cc *cc, enum grant_type type,
-             bool (*due)(struct cc *, struct cc_flow *, uint64_t),
-             uint64_t now)
+report(struct cc *cc, struct cc_flow *flow, enum grant_type type, uint64_t now)
 {
-    bool any = false;
+    message_add(
+        cc, flow->remote, type,
+        &(struct grant){ .sender_port = flow->record.key.local_port,
+                         .receiver_port = flow->record.key.remote_port },
+        now);
+}
 
-    for (uint32_t i = 0; i < cc->out.n; i++) {
-        struct cc_flow *flow = cc->out.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
+/* 'flow' has sent its first bytes and waits for a grant: informs the
+ * receiver's shim once in ASK_NS.  After ANSWER_NS, marks the flow as
+ * unanswered and the remote shim as silent: neither this flow nor others to
+ * that host wait again until a grant arrives. */
+static void
+await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct remote_shim *rs = cc_remote_of(flow);
+    struct cc_leaving *out = &flow->out;
 
-        if (rs && due(cc, flow, now)) {
-            any = true;
-            message_add(cc, rs, type,
-                        &(struct grant){
-                            .sender_port = flow->key.local_port,
-                            .receiver_port = flow->key.remote_port,
-                        },
-                        now);
-        }
+    out->held_since = out->held_since ? out->held_since : now;
+    if (cc_verified_remote(flow) && now - out->asked_at >= ASK_NS) {
+        out->asked_at = now;
+        report(cc, flow, GRANT_WAITING, now);
     }
-    for (uint32_t i = 0; any && i < cc->out.n; i++) {
-        struct cc_flow *flow = cc->out.flows[i];
-        struct remote_shim *rs = cc_verified_remote(flow);
-
-        if (rs && rs->message.n) {
-            message_send(cc, rs, type, now);
+    if (now - out->held_since > ANSWER_NS) {
+        out->unanswered = true;
+        if (rs) {
+            rs->silent = true;
         }
+        set_pace(cc, flow, 0, now);
     }
 }
 
@@ -334,19 +288,29 @@ uplink_poll(struct cc *cc, uint64_t now)
         return;
     }
     cc->out.stepped = now;
-    send_reports(cc, GRANT_EMPTY, take_empty_report, now);
-    send_reports(cc, GRANT_WAITING, take_waiting_report, now);
-    send_reports(cc, GRANT_BUSY, take_busy_report, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc->out.flows[i];
         struct cc_leaving *out = &flow->out;
 
+        if (cc_verified_remote(flow)) {
+            if (is_empty(cc, flow, now)) {
+                report(cc, flow, GRANT_EMPTY, now);
+            }
+            if (is_busy(cc, flow, now)) {
+                report(cc, flow, GRANT_BUSY, now);
+            }
+        }
         if (out->has_grant && now > out->until) {
             begin_burst(cc, flow, now);
         }
-        await_grant(cc, flow, now);
+        if (is_held(cc, flow, now)) {
+            await_grant(cc, flow, now);
+        } else {
+            out->held_since = 0;
+        }
         if (now - larger(out->last, out->granted_at) > KEEP_NS) {
             uplink_remove(cc, flow);
         }
     }
+    message_send_all(cc, now);
 }

@@ -44,11 +44,11 @@ identify_uncommon(struct classifier *c, const struct packet *packet,
     b->families[i] = p.kind == PARSED_MALFORMED ? 0 : p.family;
 }
 
-/* Stores the flow ids of all packets.  'vxlan' is a constant: without it the
- * test for tunnels is compiled out. */
+/* Stores the flow ids of all packets.  'tunnels' is a constant: without it the
+ * test for UDP is compiled out; IP in IP is not common. */
 static inline __attribute__((always_inline)) void
 identify_all(struct classifier *c, const struct packet *packets, uint32_t n,
-             bool from_host, bool vxlan, struct burst *b)
+             bool from_host, bool tunnels, struct burst *b)
 {
     const struct packet *end = packets + n;
     struct flow_id *id = b->ids;
@@ -56,7 +56,7 @@ identify_all(struct classifier *c, const struct packet *packets, uint32_t n,
     b->uncommon = 0;
     for (const struct packet *p = packets; p < end; p++, id++) {
         if (!parse_common(p->data, p->length, from_host, id)
-            || (vxlan && (id->rest & 0xff) == 17)) {
+            || (tunnels && (id->rest & 0xff) == 17)) {
             identify_uncommon(c, p, p - packets, from_host, b);
         }
     }

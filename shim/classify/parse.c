@@ -17,8 +17,17 @@ enum {
     FIRST_NEIGHBOUR_TYPE = 133, /* ICMPv6 router solicitation. */
     LAST_NEIGHBOUR_TYPE = 137,  /* ICMPv6 redirect. */
     VXLAN_PORT = 4789,
+    VXLAN_LINUX_PORT = 8472, /* Its default before there was a standard. */
     VXLAN_SIZE = 8,
     VXLAN_HAS_ID = 0x08,
+    GENEVE_PORT = 6081,
+    GENEVE_SIZE = 8, /* Without options. */
+    GENEVE_VERSION = 0xc0,
+    GENEVE_OPTIONS = 0x3f, /* Words of four bytes. */
+    GENEVE_CONTROL = 0x80,
+    TYPE_ETHERNET = 0x6558,
+    TYPE_IPV4 = 0x0800,
+    TYPE_IPV6 = 0x86dd,
 };
 
 const uint32_t parse_common_min[256] = {
@@ -29,8 +38,8 @@ const uint32_t parse_common_min[256] = {
     [IPPROTO_UDP + 1 ... 255] = UINT32_MAX,
 };
 
-/* Reads the ports at 'frame + at' if the header of 'protocol' is complete.
- * 'end' is the end of the IP packet. */
+/* Reads the ports at 'frame + at' if 'protocol' has some and its header is
+ * complete.  'end' is the end of the IP packet. */
 static enum parsed_kind
 parse_ports(const uint8_t *frame, size_t at, size_t end, uint8_t protocol,
             bool from_host, struct parsed *p)
@@ -39,14 +48,17 @@ parse_ports(const uint8_t *frame, size_t at, size_t end, uint8_t protocol,
     const uint8_t *source = frame + at, *destination = source + 2;
     struct shim_flow_key *key = &p->key;
 
+    key->protocol = protocol;
+    p->l4 = at;
+    p->end = end;
+    if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) {
+        return PARSED_IP;
+    }
     if (end - at < size) {
         return PARSED_MALFORMED;
     }
-    key->protocol = protocol;
     memcpy(&key->local_port, from_host ? source : destination, 2);
     memcpy(&key->remote_port, from_host ? destination : source, 2);
-    p->l4 = at;
-    p->end = end;
     return PARSED_FLOW;
 }
 
@@ -81,6 +93,9 @@ parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
     }
     header = (ip[0] & 0xf) * 4;
     total = get_be16(ip + 2);
+    if (!total) {
+        total = length - at;
+    }
     if (ip[0] >> 4 != 4 || header < IPV4_SIZE || total < header
         || total > length - at) {
         return PARSED_MALFORMED;
@@ -88,9 +103,6 @@ parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
     if (get_be16(ip + 6) & 0x3fff) {      /* More fragments, or an offset. */
         note_fragment(get_be16(ip + 6) & 0x1fff, ip[9], at + header,
                       at + total, p);
-        return PARSED_IP;
-    }
-    if (ip[9] != IPPROTO_TCP && ip[9] != IPPROTO_UDP) {
         return PARSED_IP;
     }
     p->key.family = 4;
@@ -130,13 +142,17 @@ parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
 {
     const uint8_t *ip = frame + at;
     size_t end, next = at + IPV6_SIZE;
+    uint16_t payload;
     int protocol;
 
-    if (length - at < IPV6_SIZE || ip[0] >> 4 != 6
-        || get_be16(ip + 4) > length - next) {
+    if (length - at < IPV6_SIZE || ip[0] >> 4 != 6) {
         return PARSED_MALFORMED;
     }
-    end = next + get_be16(ip + 4);
+    payload = get_be16(ip + 4);
+    if (payload > length - next) {
+        return PARSED_MALFORMED;
+    }
+    end = payload ? next + payload : length;
     protocol = skip_extensions(frame, end, ip[6], &next);
     if (protocol < 0) {
         return PARSED_MALFORMED;
@@ -151,13 +167,29 @@ parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
     if (protocol == IPPROTO_FRAGMENT && end - next >= 8) {
         note_fragment(get_be16(frame + next + 2) >> 3, frame[next], next + 8,
                       end, p);
-    }
-    if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) {
         return PARSED_IP;
     }
     p->key.family = 6;
     set_addresses(ip + 8, ip + 24, 16, from_host, &p->key);
     return parse_ports(frame, next, end, protocol, from_host, p);
+}
+
+/* Parses what an Ethernet frame of this type has at 'at'. */
+static void
+parse_type(const uint8_t *frame, size_t length, size_t at, uint16_t type,
+           bool from_host, struct parsed *p)
+{
+    if (type == TYPE_IPV4) {
+        p->kind = parse_ipv4(frame, length, at, from_host, p);
+        p->family = 4;
+    } else if (type == TYPE_IPV6) {
+        p->kind = parse_ipv6(frame, length, at, from_host, p);
+        p->family = 6;
+    } else {
+        p->kind = PARSED_OTHER;
+        return;
+    }
+    p->l3 = at;
 }
 
 /* Parses the Ethernet frame 'frame' of 'length' bytes into '*p'.  'from_host':
@@ -184,43 +216,80 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
         at += VLAN_SIZE;
     }
 
-    if (type == 0x0800) {
-        p->kind = parse_ipv4(frame, length, at, from_host, p);
-        p->family = 4;
-    } else if (type == 0x86dd) {
-        p->kind = parse_ipv6(frame, length, at, from_host, p);
-        p->family = 6;
-    } else {
-        p->kind = PARSED_OTHER;
-        return;
-    }
-    p->l3 = at;
+    parse_type(frame, length, at, type, from_host, p);
 }
 
-/* If '*p', the result of parse_frame() for 'frame', is a VXLAN packet between
- * two of 'tunnels', parses the frame inside into '*inner' and returns its
- * start, else returns NULL. */
+/* Returns the type of what a datagram 'udp' of 'size' bytes carries if it is
+ * one of VXLAN or Geneve, else 0.  Stores the size of the headers. */
+static uint16_t
+find_payload(const uint8_t *udp, size_t size, uint32_t vxlan_port,
+             size_t *headers)
+{
+    uint16_t port = get_be16(udp + 2);
+    const uint8_t *tunnel = udp + UDP_SIZE;
+
+    *headers = UDP_SIZE + VXLAN_SIZE;
+    if (size < *headers) {
+        return 0;
+    }
+    if (port == vxlan_port
+        || (!vxlan_port && (port == VXLAN_PORT || port == VXLAN_LINUX_PORT))) {
+        return tunnel[0] & VXLAN_HAS_ID ? TYPE_ETHERNET : 0;
+    }
+    *headers = UDP_SIZE + GENEVE_SIZE + (tunnel[0] & GENEVE_OPTIONS) * 4;
+    return (port == GENEVE_PORT && *headers <= size
+                    && !(tunnel[0] & GENEVE_VERSION)
+                    && !(tunnel[1] & GENEVE_CONTROL)
+                ? get_be16(tunnel + 2)
+                : 0);
+}
+
+/* Does that for '*p', the result of parse_frame() for 'frame', which may also
+ * be IP in IP. */
+static uint16_t
+find_tunnel(const uint8_t *frame, const struct parsed *p, uint32_t vxlan_port,
+            size_t *headers)
+{
+    *headers = 0;
+    if (p->kind == PARSED_FLOW && p->key.protocol == IPPROTO_UDP) {
+        return find_payload(frame + p->l4, p->end - p->l4, vxlan_port,
+                            headers);
+    } else if (p->kind != PARSED_IP) {
+        return 0;
+    }
+    return (p->key.protocol == IPPROTO_IPIP   ? TYPE_IPV4
+            : p->key.protocol == IPPROTO_IPV6 ? TYPE_IPV6
+                                              : 0);
+}
+
+/* If '*p', the result of parse_frame() for 'frame', is a packet of a tunnel
+ * between two of 'tunnels', parses what is inside into '*inner' and returns
+ * its start, else returns NULL. */
 static const uint8_t *
 find_inner(const uint8_t *frame, bool from_host,
            const struct prefix_list *tunnels, const struct parsed *p,
            struct parsed *inner)
 {
-    const uint8_t *udp = frame + p->l4;
-    const uint8_t *vxlan = udp + UDP_SIZE, *inside = vxlan + VXLAN_SIZE;
+    size_t headers, size;
+    uint16_t type = find_tunnel(frame, p, tunnels->vxlan_port, &headers);
+    const uint8_t *inside = frame + p->l4 + headers;
 
-    if (p->kind != PARSED_FLOW || p->key.protocol != IPPROTO_UDP
-        || p->end - p->l4 < UDP_SIZE + VXLAN_SIZE
-        || get_be16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)
-        || !prefix_list_has(tunnels, p->key.family, p->key.local)
+    if (!type || !prefix_list_has(tunnels, p->key.family, p->key.local)
         || !prefix_list_has(tunnels, p->key.family, p->key.remote)) {
         return NULL;
     }
-    parse_frame(inside, frame + p->end - inside, from_host, inner);
+    size = p->end - p->l4 - headers;
+    if (type == TYPE_ETHERNET) {
+        parse_frame(inside, size, from_host, inner);
+    } else {
+        memset(inner, 0, sizeof *inner);
+        parse_type(inside, size, 0, type, from_host, inner);
+    }
     return inside;
 }
 
-/* Replaces the key of '*p', the result of parse_frame() for 'frame', by that
- * of a flow inside a VXLAN packet between two of 'tunnels'. */
+/* Makes '*p', the result of parse_frame() for 'frame', the flow inside a
+ * packet of a tunnel between two of 'tunnels', if it has one. */
 void
 parse_inner(const uint8_t *frame, bool from_host,
             const struct prefix_list *tunnels, struct parsed *p)
@@ -229,13 +298,14 @@ parse_inner(const uint8_t *frame, bool from_host,
 
     if (find_inner(frame, from_host, tunnels, p, &inner)
         && inner.kind == PARSED_FLOW) {
+        p->kind = PARSED_FLOW;
         p->key = inner.key;
     }
 }
 
 /* Returns true if '*p', the result of parse_frame() for 'frame' of the host,
  * is a UDP datagram to 'port', the first fragment of one, or has one inside a
- * VXLAN packet between two of 'tunnels', which may be null. */
+ * packet of a tunnel between two of 'tunnels', which may be null. */
 bool
 parse_is_udp_to(const uint8_t *frame, const struct parsed *p,
                 const struct prefix_list *tunnels, uint16_t port)

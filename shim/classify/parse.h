@@ -8,7 +8,10 @@
  * A received frame belongs to the job whose packets the host has sent with the
  * same 5-tuple.  The parser finds the 5-tuple as the host sees it ("local" is
  * the host's side in both directions), and the IP header, so that its DSCP can
- * be written.  All lengths in the frame are checked against its size.
+ * be written.  All lengths in the frame are checked against its size.  With
+ * segmentation by its card, a sender writes 0 as an IPv4 total length or an
+ * IPv6 payload length, with or without the jumbo option: such a packet ends
+ * where its frame does.
  *
  * Up to two VLAN tags and, in IPv6, up to four extension headers are skipped.
  * Fragments have no key, not even the first one, which has the ports: so all
@@ -18,11 +21,13 @@
  * derives the source port from the queue pair.  The destination queue pair in
  * the header behind it is ignored.
  *
- * With VXLAN, the flow is that of the frame in the tunnel, so that the traffic
- * of virtual machines and containers can be distinguished, or the tunnel's own
- * if the frame has none or one of its ends is not a known endpoint of tunnels
- * (prefix.h).  'l3' is always the outer IP header, whose DSCP the
- * fabric reads.
+ * In a tunnel, the flow of the frame or packet inside counts, so that the
+ * traffic of virtual machines and containers can be distinguished, or the
+ * tunnel's own if nothing is inside or one of its ends is not a known
+ * endpoint of tunnels (prefix.h).  Tunnels are VXLAN, Geneve with a frame or
+ * an IP packet, and IPv4 or IPv6 in either.  'l3' is always the outer IP
+ * header, with the DSCP for the fabric.  What WireGuard and IPsec encrypt
+ * cannot be seen.
  *
  * Nearly all packets are TCP or UDP over plain Ethernet and IPv4 without
  * options.  parse_common() recognizes those by a few words and returns their
@@ -70,13 +75,15 @@ struct parsed {
     enum parsed_kind kind;
     uint16_t l3;                /* Offset of the IP header, 0 if none. */
     uint16_t l4;                /* Offset of the TCP or UDP header, only if
-                                 * PARSED_FLOW. */
-    uint16_t end;               /* Offset of the end of the IP packet, only if
-                                 * PARSED_FLOW. */
+                                 * PARSED_FLOW, or of what else is behind the
+                                 * IP header. */
+    uint32_t end;               /* Offset of the end of the IP packet, if 'l4'
+                                 * is known. */
     uint16_t udp;               /* Offset of the UDP header of a datagram's
                                  * first fragment, 0 if it is none. */
     uint8_t family;             /* 4 or 6, 0 if not IP. */
-    struct shim_flow_key key;   /* Only if PARSED_FLOW. */
+    struct shim_flow_key key;   /* Only if PARSED_FLOW; without the ports if
+                                 * 'l4' is known. */
 };
 
 static inline uint16_t

@@ -5,13 +5,13 @@
 
 /* Prefixes of IP addresses, and the list of endpoints of tunnels.
  *
- * The inner headers of a VXLAN packet are written by its sender.  The kernel
- * or a virtual switch writes those of its guests, but any process can send a
- * datagram to port 4789 with the addresses of another job's connection inside,
- * and would get its priority.  So inner headers count only between the
- * endpoints of the cluster's tunnels, which the operator lists: pods and
- * guests have other addresses.  A process on the address of an endpoint is
- * believed; keep tenants from sending UDP to port 4789 there.
+ * The inner headers of a tunnel's packet are written by its sender.  The
+ * kernel or a virtual switch writes those of its guests, but any process can
+ * send a datagram to the port of VXLAN or Geneve with the addresses of another
+ * job's connection inside, and would get its priority.  So inner headers count
+ * only between the endpoints of the cluster's tunnels, which the operator
+ * lists: pods and guests have other addresses.  A process on the address of an
+ * endpoint is believed; keep tenants from sending UDP to these ports there.
  *
  *    struct prefix_list tunnels = { .n = 0 };
  *
@@ -38,6 +38,7 @@ struct address_prefix {
 struct prefix_list {
     struct address_prefix prefixes[PREFIX_LIST_MAX];
     int n;                      /* 0 to PREFIX_LIST_MAX. */
+    uint32_t vxlan_port;        /* Of these tunnels; 0: 4789 and 8472. */
 };
 
 /* Reads "ADDRESS" or "ADDRESS/BITS". */

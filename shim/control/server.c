@@ -340,6 +340,9 @@ clear_slots(const struct server_config *c, const uint16_t *slots, size_t n)
         error = job_slots_clear(c->slots, slots[i]);
         if (!error) {
             flow_cache_forget(c->flows, slots[i]);
+            if (c->cc) {
+                cc_forget(c->cc, slots[i]);
+            }
         }
     }
     return error;
@@ -351,12 +354,12 @@ get_refused(const struct server_config *c, struct shim_refused *refused)
     size_t n = 0;
 
     for (uint16_t slot = 1; slot < SHIM_MAX_SLOTS; slot++) {
-        uint64_t count = flow_cache_refused(c->flows, slot);
-
-        if (count) {
-            refused[n++] =
-                (struct shim_refused){ .slot = slot, .count = count };
-        }
+        refused[n] = (struct shim_refused){
+            .slot = slot,
+            .records = c->cc ? cc_refused(c->cc, slot) : 0,
+            .count = flow_cache_refused(c->flows, slot)
+        };
+        n += refused[n].records || refused[n].count;
     }
     return n * sizeof *refused;
 }

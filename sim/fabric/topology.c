@@ -12,11 +12,12 @@
 #include "sim/fabric/fabric.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/text-file.h"
 #include "order/problem/memory.h"
+#include "sim/fabric/line-reader.h"
 
 #define HEADER "ip,DSW,PSW,ASW"
 #define N_FIELDS 4
@@ -29,34 +30,15 @@ struct host {
 };
 
 struct topology {
-    const char *file;
-    int line;
-    char *error;                /* The first one. */
+    struct line_reader lines;
     size_t n, allocated;
     struct host *hosts;
 };
 
-static void __attribute__((__format__(printf, 2, 3)))
-fail(struct topology *t, const char *format, ...)
-{
-    va_list args;
-    char *what;
-
-    if (t->error) {
-        return;
-    }
-    va_start(args, format);
-    if (vasprintf(&what, format, args) < 0
-        || asprintf(&t->error, "%s:%d: %s", t->file, t->line, what) < 0) {
-        abort();
-    }
-    va_end(args);
-    free(what);
-}
-
 static void
-add_host(struct topology *t, char *text)
+add_host(struct topology *t)
 {
+    char *text = t->lines.text;
     struct host host = { .index = t->n };
     int n = 0;
 
@@ -64,17 +46,21 @@ add_host(struct topology *t, char *text)
         if (n < N_FIELDS) {
             host.fields[n] = field;
             if (!*field) {
-                fail(t, "field %d is empty, a name is allowed", n + 1);
+                line_reader_fail(
+                    &t->lines, "field %d is empty, a name is allowed", n + 1);
             }
         }
     }
     if (n != N_FIELDS) {
-        fail(t, "%s fields than 4, \"" HEADER "\" is allowed",
-             n < N_FIELDS ? "less" : "more");
+        line_reader_fail(&t->lines,
+                         "%s fields than 4, \"" HEADER "\" is allowed",
+                         n < N_FIELDS ? "less" : "more");
     } else if (t->n == MAX_HOSTS) {
-        fail(t, "one more host than the %d that are allowed", MAX_HOSTS);
+        line_reader_fail(&t->lines,
+                         "one more host than the %d that are allowed",
+                         MAX_HOSTS);
     }
-    if (!t->error) {
+    if (!t->lines.error) {
         t->hosts = order_grow(t->hosts, t->n + 1, &t->allocated,
                               sizeof *t->hosts);
         for (int k = 0; k < N_FIELDS; k++) {
@@ -87,22 +73,21 @@ add_host(struct topology *t, char *text)
 static void
 read_hosts(struct topology *t, FILE *stream)
 {
-    char *text = NULL;
-    size_t allocated = 0;
+    struct line_reader *lr = &t->lines;
 
-    for (t->line = 1; !t->error && getline(&text, &allocated, stream) >= 0;
-         t->line++) {
-        text[strcspn(text, "\r\n")] = '\0';
-        if (t->line > 1) {
-            add_host(t, text);
-        } else if (strcmp(text, HEADER)) {
-            fail(t, "the first line is not \"" HEADER "\"");
+    while (!lr->error && line_reader_next(lr, stream)) {
+        lr->text[strcspn(lr->text, "\r\n")] = '\0';
+        if (lr->line > 1) {
+            add_host(t);
+        } else if (strcmp(lr->text, HEADER)) {
+            line_reader_fail(lr, "the first line is not \"" HEADER "\"");
         }
     }
+    lr->line++;
     if (!t->n) {
-        fail(t, "the file ends without a host");
+        line_reader_fail(lr, "the file ends without a host");
     }
-    free(text);
+    line_reader_uninit(lr);
 }
 
 /* Orders hosts by core, then aggregation, then access switch. */
@@ -172,19 +157,19 @@ char *
 sim_fabric_from_csv(const char *file, double capacity,
                     double oversubscription, struct sim_fabric **fabricp)
 {
-    struct topology t = { .file = file };
-    FILE *stream = fopen(file, "r");
+    struct topology t = { .lines.name = file };
+    FILE *stream = text_file_open(file);
 
     *fabricp = NULL;
     if (!stream) {
-        if (asprintf(&t.error, "%s: %s", file, strerror(errno)) < 0) {
+        if (asprintf(&t.lines.error, "%s: %s", file, strerror(errno)) < 0) {
             abort();
         }
-        return t.error;
+        return t.lines.error;
     }
     read_hosts(&t, stream);
     fclose(stream);
-    if (!t.error) {
+    if (!t.lines.error) {
         *fabricp = make_fabric(&t, capacity, oversubscription);
     }
     for (size_t i = 0; i < t.n; i++) {
@@ -193,5 +178,5 @@ sim_fabric_from_csv(const char *file, double capacity,
         }
     }
     free(t.hosts);
-    return t.error;
+    return t.lines.error;
 }

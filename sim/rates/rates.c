@@ -7,8 +7,8 @@
 struct rates *
 rates_create(enum rates_rule rule, const struct paths *paths)
 {
-    bool by_flow = rule == RATES_GREEDY || rule == RATES_MADD;
-    const struct rates_class *class = by_flow ? &rates_by_flow : &rates_fill;
+    const struct rates_class *class =
+        rule == RATES_MADD ? &rates_madd : &rates_fill;
     struct rates *r = class->create(paths, rule);
 
     r->class = class;

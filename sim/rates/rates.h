@@ -7,11 +7,11 @@
  *
  * Rates change only when a flow begins or ends or when the order changes, so a
  * simulation without time steps is exact.  Two allocators have the rules: one
- * serves flows that share together (rates-fill.c), the other flow after flow
- * (rates-by-flow.c).  Both update only the rates that an event changes,
- * because traces have a million flows.
+ * serves flows that share together (rates-fill.c), the other units by MADD
+ * (rates-madd.c).  Both update only the rates that an event changes, because
+ * traces have a million flows.
  *
- *    struct rates *rates = rates_create(RATES_GREEDY, &paths);
+ *    struct rates *rates = rates_create(RATES_FILL, &paths);
  *    rates->class->add(rates, flow, now);        // Any number of flows.
  *    rates->class->reorder(rates, now, false);   // If units changed places.
  *    rates->class->update(rates, now);
@@ -40,14 +40,13 @@ struct sim_flow {
 };
 
 enum rates_rule {
-    RATES_FILL,   /* By rank; the flows of a unit in proportion to what they
-                   * have left. */
-    RATES_SHARE,  /* By level; flows share inside. */
-    RATES_TURNS,  /* Jobs take turns on uplinks; no ranks. */
-    RATES_MLTCP,  /* Flows share by weights; no ranks. */
-    RATES_GREEDY, /* By rank, flow after flow. */
-    RATES_MADD,   /* By rank, each unit just fast enough, then flow after
-                   * flow. */
+    RATES_FILL,  /* By rank; the flows of a unit in proportion to what they
+                  * have left. */
+    RATES_SHARE, /* By level; flows share inside. */
+    RATES_TURNS, /* Jobs take turns on uplinks; no ranks. */
+    RATES_MLTCP, /* Flows share by weights; no ranks. */
+    RATES_MADD,  /* By rank, each unit just fast enough, then flow after
+                  * flow. */
 };
 
 struct rates {
@@ -92,7 +91,7 @@ struct rates_class {
                    size_t *allocated);
 };
 
-extern const struct rates_class rates_fill, rates_by_flow;
+extern const struct rates_class rates_fill, rates_madd;
 
 /* Flows that would end within this share of the clock after 'now' end now: the
  * difference is a rounding error. */

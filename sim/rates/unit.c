@@ -118,8 +118,9 @@ unit_uninit(struct unit *unit)
     free(unit->bytes);
 }
 
-size_t
-unit_find_work(const struct unit *unit, int port)
+/* Returns the index in 'work' of 'port', which 'unit' has. */
+static size_t
+find_work(const struct unit *unit, int port)
 {
     size_t low = 0;
     size_t high = unit->n_work;
@@ -140,10 +141,9 @@ unit_find_work(const struct unit *unit, int port)
 size_t
 flow_find_work(const struct flow *flow, const struct path *path, int k)
 {
-    return k == 0 ? flow->work[0]
-           : k == path->n_ports - 1
-               ? flow->work[1]
-               : unit_find_work(flow->unit, path->ports[k]);
+    return k == 0                   ? flow->work[0]
+           : k == path->n_ports - 1 ? flow->work[1]
+                                    : find_work(flow->unit, path->ports[k]);
 }
 
 /* Takes 'bytes' and 'n' flows off what remains on the ports of 'path'. */

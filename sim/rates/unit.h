@@ -122,9 +122,6 @@ void unit_maker_clear(struct unit_maker *);
 void unit_begin(struct unit *, const struct sim_fabric *, double now);
 void unit_uninit(struct unit *);
 
-/* Returns the index in 'work' of 'port', which 'unit' has. */
-size_t unit_find_work(const struct unit *, int port);
-
 /* Returns the index in its unit's 'work' of port 'k' of the path of 'flow'. */
 size_t flow_find_work(const struct flow *, const struct path *, int k);
 

@@ -10,7 +10,7 @@
  * these rules and nothing of rates; a rate allocation, see rates.h, knows
  * rates and nothing of jobs.
  *
- *    live_init(&live, workload, fabric, &options, RATES_GREEDY);
+ *    live_init(&live, workload, fabric, &options, RATES_FILL);
  *    for (;;) {
  *        live.now = ...the next of live_next_event() and live.rates...;
  *        while ((flow = live.rates->class->pop(live.rates, live.now))) {

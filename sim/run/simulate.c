@@ -414,13 +414,10 @@ summarize(struct sim_result *r)
     free(times);
 }
 
-/* Returns how flows get their rates.  Where flows pass more than two ports
- * those that are served by rank have levels for ranks: to give a flow a whole
- * path would keep the rest of its slowest port from all others.  The jobs of a
- * whole stage share its level. */
+/* Returns how flows get their rates.  The jobs of a whole stage share its
+ * level. */
 static enum rates_rule
-choose_rates(const struct sim_options *options,
-             const struct sim_fabric *fabric)
+choose_rates(const struct sim_options *options)
 {
     enum order_service service = order_classes[options->order.kind].service;
 
@@ -429,16 +426,11 @@ choose_rates(const struct sim_options *options,
     } else if (options->order.kind == ORDER_MLTCP) {
         return RATES_MLTCP;
     } else if (options->service == SIM_SERVICE_LEVELS
+               || service == ORDER_SERVICE_SHARE
                || order_is_whole(options->order.kind)) {
         return RATES_SHARE;
-    } else if (service == ORDER_SERVICE_MADD) {
-        return RATES_MADD;
-    } else if (service == ORDER_SERVICE_FILL) {
-        return RATES_FILL;
-    } else if (service == ORDER_SERVICE_RANK && fabric->n_tiers == 1) {
-        return RATES_GREEDY;
     }
-    return RATES_SHARE;
+    return service == ORDER_SERVICE_MADD ? RATES_MADD : RATES_FILL;
 }
 
 static void
@@ -484,7 +476,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.early = (struct progress_options) PROGRESS_OPTIONS_INIT;
     }
     sim.early.theta = options->order.early_theta;
-    live_init(&sim.live, w, fabric, options, choose_rates(options, fabric));
+    live_init(&sim.live, w, fabric, options, choose_rates(options));
     if (options->service == SIM_SERVICE_EXACT) {
         sim.order_options.n_levels = INT_MAX;
     } else {

@@ -14,7 +14,7 @@
  * periodically if the order looks at progress, order_compute() gets what all
  * live units still have to do; for an order of whole stages (order_is_whole())
  * only when a stage has begun or ended.  How its answer becomes rates is said
- * in rates-fill.c and rates-by-flow.c.
+ * in rates-fill.c and rates-madd.c.
  *
  * Not simulated: loss, the ramp of TCP, a policy's coalesce_ms, retag_ms and
  * lease_ms; 'late_s' has the time that decisions take to reach hosts.
@@ -41,13 +41,10 @@ struct workload;
 
 /* How flows get their rates. */
 enum sim_service {
-    SIM_SERVICE_LEVELS,         /* Levels strictly, max-min fair inside. */
-    SIM_SERVICE_EXACT,          /* By the order's class: ORDER_SERVICE_RANK
-                                 * greedily by rank, a flow whose two ends
-                                 * are free gets both (with more tiers than
-                                 * one, by as many levels as it takes);
-                                 * ORDER_SERVICE_MADD; ORDER_SERVICE_SHARE by
-                                 * levels. */
+    SIM_SERVICE_LEVELS, /* Levels strictly, max-min fair inside. */
+    SIM_SERVICE_EXACT,  /* By the order's class: ORDER_SERVICE_FILL
+                         * and ORDER_SERVICE_MADD by rank,
+                         * ORDER_SERVICE_SHARE by levels. */
 };
 
 struct sim_options {

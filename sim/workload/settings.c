@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 
 /* Returns true if 'name', which may be NULL, is the first 'length' characters
  * of 'text'. */
@@ -77,7 +77,7 @@ store(const struct setting *s, const char *text, size_t length)
     }
     x = strtod(text, &end);
     if (s->names || !length || end != text + length
-        || strspn(text, "0123456789.") < length
+        || strspn(text, LINE_READER_DECIMAL) < length
         || !(x >= s->min && x <= s->max) || (s->integer && x != floor(x))) {
         return false;
     }

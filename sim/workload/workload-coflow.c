@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "base/text-file.h"
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 #include "sim/workload/workload.h"
 
 #define MEGABYTE (1024.0 * 1024)
@@ -96,18 +97,6 @@ read_coflow(struct trace *t, struct workload *w)
     free(mappers);
 }
 
-/* Only blank lines may follow the last coflow. */
-static void
-end_trace(struct trace *t, FILE *stream, size_t n_coflows)
-{
-    while (!t->lr.error && line_reader_next(&t->lr, stream)) {
-        if (t->lr.at[strspn(t->lr.at, " \t\r\n")]) {
-            line_reader_fail(&t->lr, "one more coflow than the %zu that line "
-                             "1 says", n_coflows);
-        }
-    }
-}
-
 char *
 workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
                      struct workload **wp)
@@ -117,9 +106,8 @@ workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
     size_t n_coflows = 0;
 
     if (!line_reader_next(&t.lr, stream)) {
-        t.lr.line = 1;
-        line_reader_fail(&t.lr, "%s", ferror(stream) ? strerror(errno)
-                         : "no \"PORTS COFLOWS\", the first line of a trace");
+        line_reader_fail(&t.lr,
+                         "no \"PORTS COFLOWS\", the first line of a trace");
     }
     t.n_hosts = next_integer(&t, "number of ports", 1, MAX_PORTS);
     n_coflows = next_integer(&t, "number of coflows", 1, MAX_COFLOWS);
@@ -133,15 +121,17 @@ workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
     }
     while (!t.lr.error && w->n_cojobs < n_coflows) {
         if (!line_reader_next(&t.lr, stream)) {
-            t.lr.line++;
             line_reader_fail(&t.lr, "the trace ends after %zu of %zu coflows",
                              w->n_cojobs, n_coflows);
         } else {
             read_coflow(&t, w);
         }
     }
-    if (!t.lr.error && !max_coflows) {
-        end_trace(&t, stream, n_coflows);
+    if (!t.lr.error && !max_coflows && line_reader_next(&t.lr, stream)) {
+        line_reader_fail(&t.lr,
+                         "one more coflow than the %zu that line 1 "
+                         "says",
+                         n_coflows);
     }
     if (t.lr.error) {
         workload_destroy(w);
@@ -155,7 +145,7 @@ workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
 char *
 workload_coflow_from_file(const char *file, struct workload **wp)
 {
-    FILE *stream = fopen(file, "r");
+    FILE *stream = text_file_open(file);
     char *error;
 
     *wp = NULL;

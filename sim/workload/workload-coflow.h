@@ -11,9 +11,10 @@
  *
  *    ID ARRIVAL_MS M MAPPER_1 .. MAPPER_M R REDUCER_1:MB_1 .. REDUCER_R:MB_R
  *
- * Mappers and reducers are racks from 0 on.  Each reducer gets its MB (2^20
- * bytes) in equal parts from all mappers, also from one in its own rack.
- * Links have 1 Gbit/s as the literature counts it, 128 MB/s.
+ * There are no comments.  Mappers and reducers are racks from 0 on.  Each
+ * reducer gets its MB (2^20 bytes) in equal parts from all mappers, also from
+ * one in its own rack. Links have 1 Gbit/s as the literature counts it, 128
+ * MB/s.
  *
  * The workload is the caller's. */
 

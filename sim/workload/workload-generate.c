@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 #include "sim/workload/random.h"
 #include "sim/workload/settings.h"
 #include "sim/workload/workload-pattern.h"

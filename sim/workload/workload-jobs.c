@@ -17,9 +17,11 @@
 #define MAX_SEARCH 16           /* Jobs of a search. */
 #define MAX_RUNGS 3
 #define MAX_WORKERS 8
+#define MAX_OWN_WORKERS (WORKLOAD_DRAW_MAX_HOSTS - 2)
 #define MIDDLE_ITERATIONS 24
 #define MIN_ITERATIONS 4
 #define MAX_ITERATIONS 240
+#define MAX_MERGED 50000 /* Iterations of a trace of your own. */
 
 /* Bytes of a model's parameters in float32, by how its name begins. */
 static const struct {
@@ -48,8 +50,8 @@ static const struct {
 
 /* Jobs that become one search. */
 struct group {
-    size_t n;
-    const struct trace_job *jobs[MAX_SEARCH];
+    size_t n, allocated;
+    const struct trace_job **jobs;
 };
 
 struct maker {
@@ -58,6 +60,8 @@ struct maker {
     size_t n_jobs;
     struct trace_job *jobs;     /* By arrival. */
     double middle;              /* Median of their lengths. */
+    bool own;                   /* As in struct job_trace. */
+    double merged;              /* Iterations that become one. */
     size_t n_groups, allocated;
     struct group *groups;
     struct workload *w;
@@ -90,12 +94,20 @@ compare_arrivals(const void *a_, const void *b_)
     return a->arrival < b->arrival ? -1 : a->arrival > b->arrival;
 }
 
-/* Sorts 'lengths'. */
+/* Returns the median of those of 'lengths' that are known, NAN without any.
+ * Sorts 'lengths'. */
 static double
 median(double *lengths, size_t n)
 {
-    qsort(lengths, n, sizeof *lengths, compare_doubles);
-    return lengths[n / 2];
+    size_t known = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!isnan(lengths[i])) {
+            lengths[known++] = lengths[i];
+        }
+    }
+    qsort(lengths, known, sizeof *lengths, compare_doubles);
+    return known ? lengths[known / 2] : NAN;
 }
 
 /* Takes the jobs that are wanted, and gives them arrivals if they have
@@ -106,8 +118,9 @@ take_jobs(struct maker *m, const struct job_trace *trace)
     size_t max = m->options->n_jobs;
     bool timed = !isnan(trace->jobs[0].arrival);
     double *lengths;
-    double now = 0;
+    double now = 0, iterations = 0;
 
+    m->own = trace->own;
     m->jobs = order_alloc(trace->n, sizeof *m->jobs);
     memcpy(m->jobs, trace->jobs, trace->n * sizeof *m->jobs);
     for (size_t i = 0; !timed && i < trace->n; i++) {
@@ -123,9 +136,17 @@ take_jobs(struct maker *m, const struct job_trace *trace)
     lengths = order_alloc(m->n_jobs, sizeof *lengths);
     for (size_t i = 0; i < m->n_jobs; i++) {
         lengths[i] = m->jobs[i].length;
+        iterations += isnan(m->jobs[i].iterations) ? 0 : m->jobs[i].iterations;
     }
     m->middle = median(lengths, m->n_jobs);
+    m->merged = fmax(1, iterations / MAX_MERGED);
     free(lengths);
+}
+
+static bool
+are_alike(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
 }
 
 /* Returns true if 'job' is like those of 'g' and comes within 'window' of the
@@ -134,10 +155,41 @@ static bool
 belongs(const struct group *g, const struct trace_job *job, double window)
 {
     const struct trace_job *first = g->jobs[0];
-    bool alike = !job->model || !strcmp(job->model, first->model);
 
-    return alike && g->n < MAX_SEARCH
+    return are_alike(job->model, first->model) && g->n < MAX_SEARCH
            && job->arrival - first->arrival <= window;
+}
+
+static void
+add_to_group(struct maker *m, size_t i, const struct trace_job *job)
+{
+    struct group *g;
+
+    if (i == m->n_groups) {
+        m->groups = order_grow(m->groups, m->n_groups + 1, &m->allocated,
+                               sizeof *m->groups);
+        m->groups[m->n_groups++] = (struct group){ .n = 0 };
+    }
+    g = &m->groups[i];
+    g->jobs = order_grow(g->jobs, g->n + 1, &g->allocated, sizeof *g->jobs);
+    g->jobs[g->n++] = job;
+}
+
+/* Puts jobs of a trace of your own together by the names of their searches. */
+static void
+group_own_jobs(struct maker *m)
+{
+    for (size_t i = 0; i < m->n_jobs; i++) {
+        const struct trace_job *job = &m->jobs[i];
+        size_t g = job->search ? 0 : m->n_groups;
+
+        while (g < m->n_groups
+               && (!m->groups[g].jobs[0]->search
+                   || strcmp(m->groups[g].jobs[0]->search, job->search))) {
+            g++;
+        }
+        add_to_group(m, g, job);
+    }
 }
 
 static void
@@ -157,12 +209,7 @@ group_jobs(struct maker *m)
             open += g == open && over;
             g++;
         }
-        if (g == m->n_groups) {
-            m->groups = order_grow(m->groups, m->n_groups + 1, &m->allocated,
-                                   sizeof *m->groups);
-            m->groups[m->n_groups++] = (struct group) { .n = 0 };
-        }
-        m->groups[g].jobs[m->groups[g].n++] = job;
+        add_to_group(m, g, job);
     }
 }
 
@@ -180,13 +227,17 @@ model_bytes(const char *name, struct sim_random *r)
     return sim_random_log_between(r, 1e6, 256e6);
 }
 
+/* Adds 'tj' with 'merged' iterations in one.  'bytes' and 'compute', a share
+ * of an iteration, are for a job where they are not known. */
 static void
 add_job(struct maker *m, struct workload_cojob *cojob,
-        const struct trace_job *tj, double bytes, double compute)
+        const struct trace_job *tj, double bytes, double compute,
+        double merged)
 {
     struct sim_random *r = &m->random;
     int n_hosts = m->options->n_hosts;
-    int n = tj->n_gpus < MAX_WORKERS ? tj->n_gpus : MAX_WORKERS;
+    int max = m->own ? MAX_OWN_WORKERS : MAX_WORKERS;
+    int n = tj->n_gpus < max ? tj->n_gpus : max;
     int n_servers = n < 4 ? 1 : 2;
     struct workload_job *job;
     char name[24];
@@ -199,45 +250,58 @@ add_job(struct maker *m, struct workload_cojob *cojob,
         n = n_servers = 1;
     }
     snprintf(name, sizeof name, "t%zu", cojob->n_jobs);
-    job = workload_add_job(cojob, name, 0);
-    workload_draw_exchange(job, r, n_hosts, n, n_servers, bytes);
+    job = workload_add_job(cojob, tj->name ? tj->name : name, 0);
+    workload_draw_exchange(job, r, n_hosts, n, n_servers,
+                           merged * (isnan(tj->bytes) ? bytes : tj->bytes));
     workload_draw_rest(job, r, m->w->fabric, compute);
+    if (!isnan(tj->compute)) {
+        job->compute = merged * tj->compute;
+    }
 }
 
 /* Iterations that the search's last rung ends with. */
-static int64_t
-iterations(const struct maker *m, const struct group *g)
+static double
+count_iterations(const struct maker *m, const struct group *g)
 {
-    double lengths[MAX_SEARCH];
-    double n;
+    double *lengths = order_alloc(g->n, sizeof *lengths);
+    double most = NAN, n;
 
     for (size_t i = 0; i < g->n; i++) {
         lengths[i] = g->jobs[i]->length;
+        most = fmax(most, g->jobs[i]->iterations);
     }
     n = m->middle > 0 ? MIDDLE_ITERATIONS * median(lengths, g->n) / m->middle
                       : MIDDLE_ITERATIONS;
-    return round(fmin(fmax(n, MIN_ITERATIONS), MAX_ITERATIONS));
+    free(lengths);
+    return (isnan(most) ? round(fmin(fmax(n, MIN_ITERATIONS), MAX_ITERATIONS))
+                        : most);
 }
 
 static void
 add_search(struct maker *m, const struct group *g)
 {
+    const struct trace_job *first = g->jobs[0];
     const struct jobs_options *o = m->options;
-    double compute = sim_random_between(&m->random, 0, 0.8);
-    double bytes = model_bytes(g->jobs[0]->model, &m->random);
-    int64_t total = iterations(m, g);
+    double share = sim_random_between(&m->random, 0, 0.8);
+    double bytes = model_bytes(first->model, &m->random);
+    double iterations = count_iterations(m, g);
+    int64_t total = fmax(1, floor(iterations / m->merged));
     int n_rungs = g->n >= 4 ? MAX_RUNGS : g->n >= 2 ? 2 : 1;
     struct workload_cojob *cojob;
     size_t n = g->n;
     char name[24];
 
     snprintf(name, sizeof name, "s%zu", m->w->n_cojobs);
-    cojob = workload_add_cojob(m->w, name, 1,
-                               g->jobs[0]->arrival - m->jobs[0].arrival);
+    cojob = workload_add_cojob(m->w,
+                               first->search ? first->search
+                               : first->name ? first->name
+                                             : name,
+                               1, first->arrival - m->jobs[0].arrival);
     for (size_t i = 0; i < g->n; i++) {
         add_job(m, cojob, g->jobs[i], bytes,
-                isnan(o->compute) ? compute : o->compute);
+                isnan(o->compute) ? share : o->compute, iterations / total);
     }
+    n_rungs = n_rungs < total ? n_rungs : total;
     for (int i = 1; i <= n_rungs; i++) {
         workload_add_rung(m->w, cojob, total * i / n_rungs, n);
         n = (n + 1) / 2;
@@ -250,15 +314,26 @@ make_workload(const struct job_trace *trace,
               const struct jobs_options *options)
 {
     struct maker m = { .options = options, .random = { options->seed } };
+    bool as_it_is =
+        trace->own && isnan(options->load) && !isnan(trace->jobs[0].arrival);
 
     m.w = workload_create("stage", sim_fabric_create(options->n_hosts,
                                                      LINK_CAPACITY));
+    m.w->n_left_out = trace->n_left_out;
     take_jobs(&m, trace);
-    group_jobs(&m);
+    if (m.own) {
+        group_own_jobs(&m);
+    } else {
+        group_jobs(&m);
+    }
     for (size_t i = 0; i < m.n_groups; i++) {
         add_search(&m, &m.groups[i]);
+        free(m.groups[i].jobs);
     }
-    workload_spread_arrivals(m.w, options->load);
+    if (!as_it_is) {
+        workload_spread_arrivals(m.w,
+                                 isnan(options->load) ? 1 : options->load);
+    }
     free(m.groups);
     free(m.jobs);
     return m.w;

@@ -24,6 +24,14 @@
  *    jobs that are wanted some are taken: the first, or by chance if there
  *    are no arrivals.
  *
+ * A trace of your own (job-trace.h), which has iterations or bytes, is taken
+ * as it is: jobs arrive at its times unless a load is asked for, the jobs of
+ * one "search" are one, which arrives with its first job and has the most
+ * iterations of its jobs, and any other job is a search of its own.  A job has
+ * up to 256 workers.  "bytes" are those of the model.  Only what the trace
+ * does not have is made as above.  More than 50000 iterations in all jobs are
+ * merged: fewer ones with more bytes.
+ *
  * "FILE,NAME=VALUE...", the names being
  *
  *    hosts=N       2 to 4096, default 32
@@ -31,7 +39,7 @@
  *    window=N      of a search, in mean gaps between jobs, 0 to 1000000,
  *                  default 50
  *    compute=X     as in workload-generate.h
- *    load=X        as in workload-generate.h
+ *    load=X        as in workload-generate.h, default 1
  *    seed=N        0 to 1000000000, default 1
  *
  * The workload is the caller's. */
@@ -50,12 +58,14 @@ struct jobs_options {
     double window;              /* Of a search, in mean gaps. */
     double compute;             /* Share of an iteration; NAN: drawn for each
                                  * search, 0 to 0.8. */
-    double load;                /* Of the average port, > 0. */
+    double load;                /* Of the average port, > 0; NAN: default. */
 };
 
-#define JOBS_OPTIONS_INIT                                               \
-    { .seed = 1, .n_hosts = 32, .n_jobs = 300, .window = 50,            \
-      .compute = NAN, .load = 1 }
+#define JOBS_OPTIONS_INIT                                      \
+    {                                                          \
+        .seed = 1, .n_hosts = 32, .n_jobs = 300, .window = 50, \
+        .compute = NAN, .load = NAN                            \
+    }
 
 /* Reads "NAME=VALUE,...".  Returns NULL or a malloc()'d message. */
 char *jobs_options_parse(const char *text, struct jobs_options *);

@@ -45,7 +45,7 @@ void workload_keep_best(struct workload_cojob *);
 void workload_spread_arrivals(struct workload *, double load);
 
 /* Maximum number of workers and servers of workload_draw_exchange(). */
-#define WORKLOAD_DRAW_MAX_HOSTS 16
+#define WORKLOAD_DRAW_MAX_HOSTS 258
 
 struct sim_fabric;
 struct sim_random;

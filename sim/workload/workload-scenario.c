@@ -8,7 +8,7 @@
 
 #include "base/json-check.h"
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
+#include "sim/fabric/line-reader.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 #include "wire/rungs.h"

@@ -8,8 +8,9 @@
 #include "policies/policy.h"
 #include "sim/workload/workload.h"
 
-struct workload *
-workload_view_create(const struct workload *w, const size_t *cojobs, size_t n)
+/* Returns the cojobs with these 'n' indexes, in this order. */
+static struct workload *
+create_view(const struct workload *w, const size_t *cojobs, size_t n)
 {
     struct workload *view = order_alloc(1, sizeof *view);
 
@@ -49,7 +50,7 @@ struct workload *
 workload_view_weighted(const struct workload *w, const struct policy *policy)
 {
     size_t *indexes = all_cojobs(w);
-    struct workload *view = workload_view_create(w, indexes, w->n_cojobs);
+    struct workload *view = create_view(w, indexes, w->n_cojobs);
 
     for (size_t i = 0; i < view->n_cojobs; i++) {
         struct workload_cojob *cojob = &view->cojobs[i];
@@ -84,7 +85,7 @@ workload_view_split(const struct workload *w, double share,
     if (n && n == w->n_cojobs) {
         n--;
     }
-    *first = workload_view_create(w, indexes, n);
-    *rest = workload_view_create(w, indexes + n, w->n_cojobs - n);
+    *first = create_view(w, indexes, n);
+    *rest = create_view(w, indexes + n, w->n_cojobs - n);
     free(indexes);
 }

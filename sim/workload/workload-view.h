@@ -9,7 +9,7 @@
  * one part of a workload and is tested on the other, both want a workload that
  * differs a little.  Transfers are most of a workload, so they are not copied.
  *
- *    struct workload *view = workload_view_create(w, indexes, n);
+ *    struct workload *view = workload_view_weighted(w, policy);
  *    view->cojobs[0].weight *= 2;
  *    simulate(view, ...);
  *    workload_view_destroy(view);
@@ -23,9 +23,6 @@
 struct policy;
 struct workload;
 
-/* The cojobs with these 'n' indexes, in this order. */
-struct workload *workload_view_create(const struct workload *,
-                                      const size_t *cojobs, size_t n);
 void workload_view_destroy(struct workload *);
 
 /* All cojobs, weighted by the policy. */

@@ -90,6 +90,7 @@ struct workload {
     size_t n_cojobs, allocated_cojobs;
     struct workload_cojob *cojobs;
     size_t n_stages;            /* Rungs of all cojobs. */
+    size_t n_left_out;          /* Jobs of a trace without workers or times. */
 };
 
 /* Takes ownership of 'fabric'. */

@@ -24,8 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/report.h"
-#include "agent/wanted.h"
+#include "agent/host-rows.h"
 #include "ovsdb-idl.h"
 
 struct telemetry;

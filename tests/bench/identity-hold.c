@@ -36,11 +36,10 @@
 #include <unistd.h>
 
 #include "agent/actuate/actuator.h"
-#include "agent/actuate/bpf/kernel.h"
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/pods.h"
-#include "agent/identify/kernel-claims.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "agent/identify/registry.h"
+#include "agent/identify/tracker.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -175,8 +174,10 @@ update(struct identity *id, int n)
     for (int i = 0; i < n; i++) {
         struct shim_slot row = { .level = i % 8, .dscp = 35 };
 
-        snprintf(row.name, sizeof row.name, "bench/j%d", i);
-        actuator_set_job(actuator, &row, true);
+        char *name = xasprintf("bench/j%d", i);
+
+        actuator_set_job(actuator, name, &row, true);
+        free(name);
     }
     actuator_run(actuator);
     kernel_claims_run(claims, time_msec());

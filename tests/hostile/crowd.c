@@ -10,6 +10,10 @@
  *        milliseconds.  Prints their number.
  *    crowd flows N ADDRESS PORT
  *        N flows to the address, 20,000 ports from PORT on for each socket.
+ *    crowd connect N ADDRESS PORT
+ *        N connections, to the address if PORT is even, otherwise each to the
+ *        one after that of the last.  Prints "ready" and its own id; they stay
+ *        until it is killed.
  *    crowd heir ADDRESS PORT
  *        A process whose socket is inherited by another, which has no
  *        environment, and sends a datagram five times a second. */
@@ -21,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -108,6 +113,32 @@ flows(int n, struct sockaddr_in *to)
     return 0;
 }
 
+static int
+connect_all(int n, struct sockaddr_in *to)
+{
+    bool spreads = ntohs(to->sin_port) % 2;
+    struct rlimit files;
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    for (int i = 0; i < n; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+        if (fd < 0) {
+            perror("socket");
+            return 1;
+        }
+        connect(fd, (const struct sockaddr *) to, sizeof *to);
+        to->sin_addr.s_addr = htonl(ntohl(to->sin_addr.s_addr) + spreads);
+        usleep(i % 20 ? 0 : 1000); /* No more than queues hold. */
+    }
+    printf("ready %d\n", (int) getpid());
+    fflush(stdout);
+    pause();
+    return 0;
+}
+
 /* The second process has the claim of its parent only by the socket. */
 static int
 heir(char *argv[], int fd)
@@ -132,7 +163,7 @@ main(int argc, char *argv[])
     struct sockaddr_in to = { .sin_family = AF_INET };
 
     if (argc != 5 && !(is_heir && argc == 4)) {
-        fprintf(stderr, "usage: crowd stay|storm|flows|heir ...\n");
+        fprintf(stderr, "usage: crowd stay|storm|flows|connect|heir ...\n");
         return 2;
     }
     inet_pton(AF_INET, argv[is_heir ? 2 : 3], &to.sin_addr);
@@ -144,7 +175,8 @@ main(int argc, char *argv[])
         sendto(0, "x", 1, 0, (struct sockaddr *) &to, sizeof to);
         usleep(200000);
     }
-    return !strcmp(argv[1], "stay")    ? stay(atoi(argv[2]), &to)
-           : !strcmp(argv[1], "storm") ? storm(atoi(argv[2]), &to)
-                                       : flows(atoi(argv[2]), &to);
+    return !strcmp(argv[1], "stay")      ? stay(atoi(argv[2]), &to)
+           : !strcmp(argv[1], "storm")   ? storm(atoi(argv[2]), &to)
+           : !strcmp(argv[1], "connect") ? connect_all(atoi(argv[2]), &to)
+                                         : flows(atoi(argv[2]), &to);
 }

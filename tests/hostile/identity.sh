@@ -206,8 +206,7 @@ for how in netns-hijack netns-hijack-env; do
     pids="$pids $hijacker"
     wait_for 3 "$how: the copy of the connection is there" \
         test -s "$dir/hijack"
-    alarm=
-    [ -z "$job" ] || alarm_after "$refusal"
+    alarm_after "$refusal"
     wait $hijacker
     result $how 0 "$(honest)" "$alarm"
 done

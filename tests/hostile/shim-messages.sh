@@ -12,6 +12,9 @@
 #                    a listener of his reads in the SYN of a connection
 #    replay          what h1's shim has granted while eight flows shared its
 #                    link is sent again from h2 when one is left
+#    replace-nonce   the same with another nonce, which h0's shim would then
+#                    write into its grants to h1's
+#    cc-freeride     h2 says that it has a shim, and does not obey its grants
 #    claim           another agent says that it has h0's address
 #
 # $HOSTILE_FULL=1: the median of five pairs instead of one.
@@ -56,7 +59,13 @@ status_says() { "$stagecoach" status --format json | grep -q "$1"; }
 median() { sort -g "$1" | awk '{ x[NR] = $1 } END { print x[int((NR + 1) / 2)] }'; }
 
 # transfer HOST PORT LOCAL-PORT ADDRESS: Ann's transfer; prints seconds.
-transfer() { as $ann "$1" transfer "$4" "$2" "$3" 4000000; }
+transfer() { as $ann "$1" transfer "$4" "$2" "$3" "$size"; }
+size=4000000 transfer=transfer
+# The same within Ann's job, which has a rank.
+ranked_transfer() {
+    on "$1" "$stagecoach" run --cojob ann --job a0 -- /usr/bin/python3 \
+        "$program" transfer "$4" "$2" "$3" "$size"
+}
 
 # begin_attack TRICK HOST UID ARGUMENT...: in the background until end_attack.
 begin_attack() {
@@ -86,7 +95,7 @@ measure() {
     while [ $((i += 1)) -le "$pairs" ]; do
         for trick in no yes; do
             begin_attack $trick "$@"
-            eval "$trick=\$(transfer $from $to_port $local_port $address)"
+            eval "$trick=\$($transfer $from $to_port $local_port $address)"
             end_attack
         done
         # shellcheck disable=SC2154
@@ -127,10 +136,11 @@ for i in 0 1 2; do
 done
 sleep 1
 # The shims know each other.
-transfer h0 6001 5001 10.77.0.2 >/dev/null
-await "h0's shim takes grants" \
-    sh -c "[ \"\$(\"$BUILD/shim/stagecoach-shim\" --show \
-        $STAGECOACH_RUNDIR/hosts/h0/shim.sock | awk '\$1 == \"cc_grants_taken\" { print \$2 }')\" -gt 0 ]" >&2
+knows() {
+    transfer h0 6001 5001 10.77.0.2 >/dev/null
+    [ "$(shim_value h0 cc_grants_taken)" -gt 0 ]
+}
+await "h0's shim takes grants" knows >&2
 
 # An unprivileged process needs a minute to compute the nonce from three others
 # where all are hashes of a number of 64 bits; here it is root who knows it.
@@ -178,7 +188,45 @@ done
 measure replay h0 6001 5001 10.77.0.2 h2 0 replay "$dir/grants"
 judge replay
 
+worked=865c6e3a
+# How many grants Ann's flow from h1 takes, without and with the trick.
+for trick in no yes; do
+    begin_attack $trick h2 0 replay "$dir/grants" --nonce
+    began=$(shim_value h1 cc_grants_taken)
+    transfer h1 6001 5005 10.77.0.1 >/dev/null
+    eval "n_$trick=$(($(shim_value h1 cc_grants_taken) - began))"
+    end_attack
+done
+# shellcheck disable=SC2154
+lost=$((n_yes < n_no / 8))
+echo "replace-nonce: $n_no grants without, $n_yes with the trick" >&2
+echo "{\"attack\": \"replace-nonce\", \"worked_at\": \"$worked\", \"refused_honest\": $lost}"
+[ $lost = 0 ] || failed="$failed replace-nonce"
+
 telemetry=$(find "$STAGECOACH_RUNDIR/" -name 'telemetry*.sock' | head -n 1)
+size=12000000 transfer=ranked_transfer
+"$stagecoach" stage begin --cojob ann --rung 0 --iterations 1000 --jobs a0 >&2
+on h0 "$stagecoach" run --cojob ann --job a0 -- /usr/bin/python3 "$program" \
+    sink 6004 >"$dir/sink.ranked.out" 2>&1 &
+pids="$pids $!"
+await "the sink of Ann's job listens" \
+    on h0 grep -qi ":$(printf %04X 6004) " /proc/net/tcp >&2
+narrow() {
+    on h2 ss -tin dst 10.77.0.1:6002 | sed -n 's/.*snd_wnd:\([0-9]*\).*/\1/p' |
+        awk '{ n = n > $1 ? n : $1 } END { exit !n || n > 20000 }'
+}
+begin_attack yes h2 0 free-ride "$telemetry" h2 10.77.0.3 10.77.0.1 6002
+ranked_transfer h1 6004 5006 10.77.0.1 >/dev/null &
+ann_transfer=$!
+alarm 'more arrived than was granted.*10.77.0.3'
+alarm_ms=$took
+await "cc-freeride: its window is narrow" narrow >&2
+wait $ann_transfer
+end_attack
+measure cc-freeride h1 6004 5006 10.77.0.1 \
+    h2 0 free-ride "$telemetry" h2 10.77.0.3 10.77.0.1 6002
+judge cc-freeride "$(seconds "$alarm_ms")"
+
 since=$(date +%s%3N)
 /usr/bin/python3 "$program" claim "$telemetry" h9 10.77.0.1 \
     >"$dir/claim.out" 2>&1 &

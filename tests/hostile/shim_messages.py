@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import json
+import re
 import socket
 import struct
 import sys
@@ -120,7 +121,7 @@ def record(args):
 
 
 def replay(args):
-    """Sends recorded frames again, from eth0."""
+    """Sends recorded frames again, from eth0, maybe with another nonce."""
     with open(args.frames, encoding="ascii") as f:
         frames = [bytes.fromhex(line) for line in f]
     s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -129,6 +130,9 @@ def replay(args):
     while True:
         for frame in frames:
             frame = frame[:6] + mac + frame[12:]
+            if args.nonce:
+                at = 50 + (4 if frame[46] == 1 else 8)
+                frame = frame[:at] + b"nonc" + frame[at + 4:]
             if args.trick == "no":
                 frame = frame[:46] + b"\0" + frame[47:]
             s.send(frame)
@@ -141,11 +145,83 @@ def claim(args):
     s.connect(args.telemetry)
     report = {"version": 1, "host": args.host, "state": "fair", "applied": 0,
               "ports": {}, "jobs": [], "ip_bytes": 0, "default_bytes": 0,
-              "peers": {"own": [args.address], "remote": []}}
+              "peers": {"own": [args.address], "remote":
+                        [{"address": args.remote}] if args.remote else []}}
+    if args.remote:
+        threading.Thread(target=take_keys, args=(s, args), daemon=True).start()
     while True:
         s.sendall(json.dumps({"method": "telemetry", "id": None,
                               "params": [report]}).encode())
         time.sleep(0.2)
+
+
+def take_keys(s, args):
+    """Keeps the last key that the controller sends."""
+    text = ""
+    while True:
+        text += s.recv(1 << 16).decode()
+        for key in re.findall(r'"key": ?"([0-9a-f]*)"', text):
+            args.key = bytes.fromhex(key)
+        text = text[-100:]
+
+
+def checksum(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!H", total ^ 0xFFFF)
+
+
+def with_hello(syn, option):
+    """A SYN of IPv4 with the option as its first one."""
+    tcp = bytearray(syn[34:54] + b"\1\1\375" + option + syn[54:])
+    tcp[12] = len(tcp) // 4 << 4
+    tcp[16:18] = bytes(2)
+    ip = bytearray(syn[14:34])
+    ip[2:4] = struct.pack("!H", 20 + len(tcp))
+    ip[10:12] = bytes(2)
+    ip[10:12] = checksum(ip)
+    tcp[16:18] = checksum(ip[12:20] + struct.pack("!HH", 6, len(tcp)) + tcp)
+    return syn[:14] + ip + tcp
+
+
+def welcome(sender, receiver, to, key):
+    """A message that says that its sender is a shim with the nonce 7."""
+    head = b"SGCC" + struct.pack("!BBBBQQQ", 2, 6, 1, 0, to, 7,
+                                 time.time_ns() // 1000)
+    return head + siphash(key or struct.pack("!QQ", to, 7),
+                          b"\4" + address(sender) + address(receiver) + head)
+
+
+def pretend(args):
+    """Answers as a shim would, on a host that has none."""
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    s.bind(("eth0", 3))
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind((args.address, PORT))
+    remote = socket.inet_aton(args.remote)
+    while True:
+        frame = s.recv(2048)
+        if frame[23] == 6 and frame[30:34] == remote and frame[47] == 2:
+            s.send(with_hello(frame, b"\12SG\1\1" + struct.pack("!I", 7)))
+            s.send(with_hello(frame, b"\16SG\2\1" + struct.pack("!Q", 7)))
+        elif (frame[23] == 17 and frame[26:30] == remote
+              and frame[42:48] == b"SGCC\2\1"):
+            to = struct.unpack("!Q", frame[58:66])[0]
+            udp.sendto(welcome(args.address, args.remote, to, args.key),
+                       (args.remote, PORT))
+
+
+def free_ride(args):
+    """Sends all the time, and does not pace as its shim seems to."""
+    if args.trick == "yes":
+        for run in (claim, pretend):
+            threading.Thread(target=run, args=(args,), daemon=True).start()
+        time.sleep(1)
+    while True:
+        with socket.create_connection((args.remote, args.port)) as s:
+            for _ in range(64):
+                s.sendall(bytes(1 << 16))
 
 
 def serve(c):
@@ -211,9 +287,13 @@ def main():
     command("transfer", transfer, ("address", str), ("port", int),
             ("local", int), ("bytes", int))
     command("record", record, ("iface", str), ("out", str))
-    command("replay", replay, ("frames", str))
+    command("replay", replay, ("frames", str)).add_argument(
+        "--nonce", action="store_true")
     command("claim", claim, ("telemetry", str), ("host", str),
-            ("address", str))
+            ("address", str)).set_defaults(remote=None)
+    command("free-ride", free_ride, ("telemetry", str), ("host", str),
+            ("address", str), ("remote", str),
+            ("port", int)).set_defaults(key=None)
     args = parser.parse_args()
     args.run(args)
 

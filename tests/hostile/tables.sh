@@ -15,7 +15,7 @@ need setpriv python3
 STAGECOACH_RUNDIR=/run/stagecoach/lab-$name
 export STAGECOACH_RUNDIR
 stagecoach=$BUILD/cli/stagecoach
-ann=12001 bob=12100 failed='' BASE=0fff693d
+ann=12001 bob=12100 failed='' BASE=0fff693d CC_BASE=8ab2e6d8
 chmod 755 "$dir"
 cp "$BUILD/tests/lab/traffic" "$BUILD/tests/hostile/crowd" "$dir/"
 
@@ -116,6 +116,7 @@ for dir_of in /proc/[0-9]*; do
 done 2>/dev/null
 sleep 1
 ann t0 "$dir/traffic" source 10.77.0.3 6001 6001 0 0 200000 >/dev/null 2>&1
+ann_source=$!
 await "Ann's job has its level" has_level victim/t0
 
 # Bob forks all the time; a process of Ann's begins.
@@ -237,6 +238,46 @@ wait $flows || true
 count_received
 echo "flows: $share % of what Ann receives is counted"
 result flows $BASE $((share < 75)) $alarm
+
+# Connections of Bob's, to 1,000 addresses of one host, or idle ones to one; then
+# a connection of Ann's to another host begins, which is to get grants.
+# shellcheck disable=SC2046 # One or more.
+kill $(ps -o pid= --ppid "$ann_source")
+on h1 timeout 200 "$dir/traffic" sink 200000 6001 >/dev/null &
+pids="$pids $!"
+on h2 ip route add local 10.99.0.0/16 dev lo
+on h0 ip route add 10.99.0.0/16 via 10.77.0.3
+on h2 timeout 200 python3 - <<'PYTHON' &
+import socket, time
+servers = [socket.create_server(("", p), backlog=4096) for p in (6106, 6107)]
+time.sleep(200)
+PYTHON
+pids="$pids $!"
+await "somebody listens" on h2 grep -qi ":$(printf %04X 6107) " /proc/net/tcp
+taken() {
+    "$BUILD/shim/stagecoach-shim" --show \
+        "$STAGECOACH_RUNDIR/hosts/h0/shim.sock" |
+        awk '$1 == "cc_grants_taken" { print $2 }'
+}
+# connect ATTACK N ADDRESS PORT
+connect() {
+    attack=$1
+    act
+    crowd connect "$2" "$3" "$4" >"$dir/ready" &
+    crowd=$!
+    await_alarm "$attack"
+    await "$attack: Bob's connections are there" grep -q ready "$dir/ready"
+    before=$(taken)
+    ann t0 "$dir/traffic" bulk 10.77.0.2 6001 2000
+    wait $! || true
+    n=$(($(taken) - before))
+    echo "$attack: Ann's connection gets $n grants"
+    result "$attack" $CC_BASE $((n == 0)) "$alarm"
+    kill "$(sed 's/ready //' "$dir/ready")"
+    wait $crowd || true
+}
+connect cc-remotes 1000 10.99.0.1 6107
+connect cc-table 4200 10.77.0.3 6106
 
 # Many cgroups in a folder that is Bob's.
 act

@@ -12,13 +12,14 @@ must say of each what is expected, and must have answered all the while.
 import asyncio
 import json
 import pathlib
+import random
 import struct
 import subprocess
 import sys
 import time
 
 HELLO, ERROR, FEATURES, PACKET_IN, FLOW_REMOVED = 0, 1, 6, 10, 11
-FLOW_MOD = 14
+FLOW_MOD, BUNDLE_CONTROL, BUNDLE_ADD = 14, 33, 34
 PORT_STATUS, MULTIPART, ROLE = 12, 19, 25
 FLOWS, GROUPS = 1, 7
 SECONDS = 15
@@ -37,8 +38,10 @@ class Switch:
     """A correct switch; misbehaving ones override a method."""
 
     datapath = 0x10
+    version = 4                 # OpenFlow 1.3; 5 is 1.4, with bundles.
     state = "writing"           # It never reports the wanted flows.
     says = ""                   # Part of the controller's reason.
+    soon = False                # The reason is there after 5 s.
     most_dumps = SECONDS        # A second without a cause, and some.
     auxiliary = 0
 
@@ -47,28 +50,37 @@ class Switch:
         self.connections = 0
         self.asked = set()
         self.dumps = 0
+        self.began = self.reason_s = None   # Of the connection and its reason.
+
+    def send(self, out, kind, body, xid):
+        out.write(message(kind, body, xid, self.version))
 
     async def begin(self, out):
-        out.write(message(HELLO))
+        self.send(out, HELLO, b"", 0)
 
     async def answer(self, out, kind, xid, body):
         if kind == 5:
-            out.write(message(FEATURES, features(self.datapath,
-                                                 self.auxiliary), xid))
+            self.send(out, FEATURES, features(self.datapath, self.auxiliary),
+                      xid)
         elif kind == 24:
-            out.write(message(ROLE, body, xid))
+            self.send(out, ROLE, body, xid)
         elif kind == 18:
             part = struct.unpack(">H", body[:2])[0]
             self.dumps += part == FLOWS
             await self.dump(out, xid, part)
         elif kind == 2:
-            out.write(message(3, body, xid))
+            self.send(out, 3, body, xid)
 
     async def dump(self, out, xid, part):
-        out.write(message(MULTIPART, struct.pack(">HHI", part, 0, 0), xid))
+        self.send(out, MULTIPART, struct.pack(">HHI", part, 0, 0), xid)
+
+    def see_reason(self, reason):
+        if reason and self.began and self.reason_s is None:
+            self.reason_s = time.monotonic() - self.began
 
     async def serve(self, reader, out):
         self.connections += 1
+        self.began = self.began or time.monotonic()
         try:
             await self.begin(out)
             while True:
@@ -86,7 +98,8 @@ class Switch:
 
 
 class Honest(Switch):
-    pass
+    """Applies nothing, and gives no error."""
+    says, soon, most_dumps = "gives no error", True, 7
 
 
 class Obedient(Switch):
@@ -135,12 +148,50 @@ class Remover(Obedient):
 
 class Full(Switch):
     """Refuses all changes: its table is full."""
-    datapath, says, most_dumps = 0x1d, "OFPFMFC_TABLE_FULL", 7
+    datapath, says, soon = 0x1d, "refuses 8 changes: OFPFMFC_TABLE_FULL", True
+    most_dumps, error, refuses = 7, (5, 1), (FLOW_MOD,)
 
     async def answer(self, out, kind, xid, body):
-        if kind == FLOW_MOD:
-            out.write(message(ERROR, struct.pack(">HH", 5, 1), xid))
-        await super().answer(out, kind, xid, body)
+        if kind not in self.refuses:
+            await super().answer(out, kind, xid, body)
+            return
+        head = struct.pack(">BBHI", self.version, kind, 8 + len(body), xid)
+        self.send(out, ERROR, struct.pack(">HH", *self.error)
+                  + (head + body)[:64], xid)
+
+
+class FullAtFirst(Obedient):
+    """Has space for flows after three seconds, and for one before."""
+    datapath, most_dumps, soon = 0x1e, 8, True
+
+    async def answer(self, out, kind, xid, body):
+        if (kind == FLOW_MOD and self.flows
+                and time.monotonic() < self.began + 3):
+            self.send(out, ERROR, struct.pack(">HH", 5, 1), xid)
+        else:
+            await super().answer(out, kind, xid, body)
+
+
+def refusing_switches():
+    """Full ones with other errors, of OpenFlow 1.3 and 1.4 in an order and
+    with what they refuse by a seed."""
+    chance = random.Random(4448)
+    kinds = []
+    for error, name in (
+            ((5, 2), "OFPFMFC_BAD_TABLE_ID"), ((1, 9), "OFPBRC_BAD_TABLE_ID"),
+            ((2, 0), "OFPBAC_BAD_TYPE"), ((2, 8), "OFPBAC_BAD_QUEUE"),
+            ((3, 1), "OFPBIC_UNSUP_INST"), ((5, 4), "OFPFMFC_EPERM"),
+            ((99, 7), "an unknown error"), ((17, 13), "OFPBFC_MSG_FAILED"),
+            ((1, 1), "OFPBRC_BAD_TYPE")):
+        bundles = error[0] == 17 or chance.random() < 0.5
+        refuses = (chance.choice([(BUNDLE_CONTROL,), (BUNDLE_ADD,),
+                                  (BUNDLE_CONTROL, BUNDLE_ADD)])
+                   if bundles else (FLOW_MOD,))
+        kinds.append(type(f"Refuses{len(kinds)}", (Full,), {
+            "datapath": 0x20 + len(kinds), "version": 5 if bundles else 4,
+            "error": error, "refuses": refuses,
+            "says": f"refuses {'all' if bundles else 8} changes: {name}"}))
+    return kinds
 
 
 class Twin(Switch):
@@ -288,7 +339,8 @@ class NoAnswer(Switch):
             await super().answer(out, kind, xid, body)
 
 
-SWITCHES = [Honest, Obedient, Remover, Full, Twin, Auxiliary, NewerLeader, NoHello, EarlyMessage,
+SWITCHES = [Honest, Obedient, Remover, Full, FullAtFirst,
+            *refusing_switches(), Twin, Auxiliary, NewerLeader, NoHello, EarlyMessage,
             OldVersion, WrongVersion, UnknownType, ShortLength, LongLength,
             WrongAnswers, Unasked, Flood, EndlessDump, NoAnswer]
 
@@ -311,6 +363,10 @@ def judge(switches, rows, alarms, longest):
                     if a["code"] == "switch")
         if alarm != bool(row["reason"]):
             bad.append(f"{sw.name}: {alarm} alarms of {row}")
+        if sw.state == "in sync" and row["reason"]:
+            bad.append(f"{sw.name}: in sync with a reason: {row}")
+        if sw.soon and not (sw.reason_s or 99) <= 5:
+            bad.append(f"{sw.name}: a reason after {sw.reason_s} s")
         if sw.dumps > sw.most_dumps:
             bad.append(f"{sw.name}: {sw.dumps} dumps")
         if not sw.connections:
@@ -345,6 +401,8 @@ async def main():
         longest = max(longest, took)
         rows = {pathlib.Path(row["switch"]).stem: row
                 for row in answer["switches"]}
+        for sw in switches:
+            sw.see_reason(rows.get(sw.name, {"reason": ""})["reason"])
         alarms = (await asyncio.to_thread(ask, control,
                                           "controller/status"))[0]["alarms"]
     bad = judge(switches, rows, alarms, longest)

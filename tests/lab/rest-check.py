@@ -11,7 +11,8 @@ events            events as they happen, and after a break
 away              a database that hangs causes 503, also for many requests
 deaf SECONDS      a client that does not read its events is disconnected
 full              the number of event streams is limited
-metrics FILE...   Prometheus format; all metrics used by the files exist
+metrics FILE...   Prometheus format; all metrics and labels used by the files
+                  exist, and no label is one that Prometheus sets
 status            prints the status of GET /v1/status
 limited COJOB OTHER       changes of a user, within its limits, and none of
                   OTHER, which another client has begun
@@ -27,6 +28,11 @@ import sys
 import time
 
 import jsonschema
+
+
+# What Prometheus and its operator add to each sample of a scrape.
+SCRAPED = {"job", "instance", "namespace", "pod", "container", "service",
+           "endpoint", "node"}
 
 
 class Client(http.client.HTTPConnection):
@@ -210,13 +216,13 @@ def writes(actor, name):
             ("/jobs/t0", {"workers": [{"host": "h0", "role": "boss"}]},
              "/workers/0/role: "),
             ("/jobs/t0", {"workers": [{}]}, "/workers/0"),
-            ("/jobs/.t0", {}, 'job ".t0": not a name'),
+            ("/jobs/.t0", {}, 'job: ".t0" is not a name'),
             ("", {"weight": 0}, "/weight: "), ("", {"wieght": 1}, "/wieght")):
         answers(400, "PUT", cojob + path, body, error)
     answers(400, "DELETE", cojob + "/jobs/t0?outcome=x", error="/outcome: ")
     answers(400, "DELETE", cojob + "/jobs/t0?state=done", error="query")
-    answers(404, "PUT", "/v1/cojobs/" + "x" * 64, {})
-    answers(400, "PUT", "/v1/cojobs/" + "x" * 32, {})
+    answers(404, "PUT", "/v1/cojobs/" + "x" * 256, {})
+    answers(400, "PUT", "/v1/cojobs/" + "x" * 254, {})
     answers(405, "PATCH", cojob, {}, "GET, HEAD, PUT, DELETE is allowed")
     with contextlib.closing(Client()) as client:
         client.request("PUT", cojob, headers={"Content-Length": "65537"})
@@ -372,7 +378,10 @@ def full():
 
 
 def metrics(*files):
+    answers(200, "PUT", "/v1/cojobs/seen", {})
+    answers(200, "PUT", "/v1/cojobs/seen/jobs/t0", {})
     status, kind, text = ask("GET", "/metrics")
+    answers(200, "DELETE", "/v1/cojobs/seen")
     expect(f"{status} {kind}", status == 200 and kind == "text/plain")
     described, seen = {}, set()
     for line in text.splitlines():
@@ -399,12 +408,17 @@ def metrics(*files):
                    'stagecoach_shim_queue_jobs_dropped_packets_total'
                    '{host="h1",queue="7"} 2'):
         expect(f"no {sample}", sample in text.splitlines())
+    labels = set(re.findall(r'[{,](\w+)="', text))
+    expect(f"{labels & SCRAPED} of Prometheus", not labels & SCRAPED)
     hosts = sum('host="h0"' in name for name in seen)
     expect(f"{hosts} series of a host", hosts <= 50)
     for file in files:
         with open(file, encoding="utf-8") as stream:
-            for name in re.findall(r"\bstagecoach_\w+", stream.read()):
-                expect(f"{file}: no {name}", name in described)
+            uses = stream.read()
+        for name in re.findall(r"\bstagecoach_\w+", uses):
+            expect(f"{file}: no {name}", name in described)
+        for names in re.findall(r"\bby \(([\w, ]*)\)", uses):
+            expect(f"{file}: by {names}", set(names.split(", ")) <= labels)
 
 
 def status():

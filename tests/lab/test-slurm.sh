@@ -38,7 +38,7 @@ start() {
     log=$dir/$1.log
     shift
     sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' - \
-        "$mount/$name/daemons" $netns "$@" >>"$log" 2>&1 </dev/null &
+        "$mount/$name/slurmd.service" $netns "$@" >>"$log" 2>&1 </dev/null &
     pid=$!
     pids="$pids $pid"
 }
@@ -64,7 +64,7 @@ in_cgroup() {
     grep -q "$1" "$2" 2>/dev/null
 }
 
-mkdir -p "$mount/$name/daemons" "$mount/$name/jobs" || exit 77
+mkdir -p "$mount/$name/slurmd.service" "$mount/$name/jobs" || exit 77
 chmod 755 "$dir"
 mkdir -m 777 "$dir/out"
 mkdir "$dir/state" "$dir/spool"
@@ -217,8 +217,8 @@ in_cgroup "/jobs/asha7/slurm-$job$" "$dir/out/step" \
 echo "ok: the script's step is the script's job"
 
 # If Slurm has cgroups of its own, tasks stay in them.
-own=$name/daemons/job_$((job + 1))
-mkdir "$mount/$own"
+own=$name/n1_slurmstepd.scope/s5K1KKYAYG5D$((job + 1))
+mkdir -p "$mount/$own"
 echo "$slurmd" >"$mount/$own/cgroup.procs"
 as_user srun --stagecoach=asha8:1 -K --export=ALL,SLURM_GPUS_ON_NODE=2 \
     sh -c "cat /proc/self/cgroup; exec '$dir/fake-job' listen $address 6001" \
@@ -233,7 +233,7 @@ agent_says agent/jobs '"rung":1' || fail "its rung"
 agent_says agent/jobs '"gpus":2' || fail "its GPUs"
 $netns scancel $((job + 1))
 wait $srun 2>/dev/null
-echo "$slurmd" >"$mount/$name/daemons/cgroup.procs"
+echo "$slurmd" >"$mount/$name/slurmd.service/cgroup.procs"
 
 # Jobs start while the agent hangs, and without an agent.
 kill -STOP "$agent"

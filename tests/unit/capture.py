@@ -25,8 +25,8 @@ def ethernet(payload, kind=0x0800, source=1, destination=2):
 
 def ipv4(source, destination, payload, protocol=6, tos=0, options=b""):
     words = 5 + len(options) // 4
-    head = struct.pack(">BBHHHBBH4s4s", 0x40 | words, tos,
-                       words * 4 + len(payload), 7, 0x4000, 64, protocol, 0,
+    total = (words * 4 + len(payload)) & 0xffff
+    head = struct.pack(">BBHHHBBH4s4s", 0x40 | words, tos, total, 7, 0x4000, 64, protocol, 0,
                        address(source), address(destination)) + options
     return head[:10] + struct.pack(">H", checksum(head)) + head[12:] + payload
 
@@ -41,10 +41,24 @@ def tcp(source, destination, size, **more):
     return ethernet(ipv4(a, b, payload, **more))
 
 
+def unsegmented(source, destination, size, kind):
+    """A frame of 'size' bytes as a sender captures it before its card cuts
+    it: with 0 as the IP length.  'kind' is "ipv4", "ipv6", or "jumbo"."""
+    data = tcp(source, destination, size)
+    if kind == "ipv4":
+        return data[:16] + b"\0\0" + data[18:]
+    ends = b"".join(bytes(12) + data[at:at + 4] for at in (26, 30))
+    option = b"\6\0\xc2\4" + struct.pack(">I", size - 54)
+    option = option if kind == "jumbo" else b""
+    head = struct.pack(">IHBB", 6 << 28, 0, 0 if option else 6, 64)
+    payload = data[34:-20 - len(option)]
+    return ethernet(head + ends + option + payload, 0x86dd)
+
+
 def write_pcap(path, frames, link=1, snap=65535):
     """'frames' is a list of (time in ns, bytes)."""
     with open(path, "wb") as out:
-        out.write(struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 65535,
+        out.write(struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 262144,
                               link))
         for when, data in frames:
             kept = data[:snap]

@@ -34,12 +34,14 @@ VARIANTS = {
                               "nodeSelector": {"gpu": "yes"},
                               "options": ["--rate=25Gbit"]},
                     "controller": {"deploy": False}},
+    "labels": {"agent": {"podLabels": "job a/b\n\nsearch a/c\n"},
+               "controller": {"deploy": False}},
     "everything": {
         "image": {"registry": "localhost:5000/x", "tag": "1-rc",
                   "pullSecrets": [{"name": "key"}]},
         "controller": {"create": False, "policy": '{"name": "p"}\n',
                        "topology": '{\n "switches": []\n}\n',
-                       "rest": {"create": True},
+                       "rest": {"create": True, "tokens": True},
                        "options": ["--observe"]},
         "serviceMonitor": {"create": True, "labels": {"release": "p"}}},
 }
@@ -58,6 +60,7 @@ WRONG = [
     ({"agent": {"options": ["rate=1Gbit"]}}, "agent.options.0"),
     ({"agent": {"resources": {"request": {}}}}, "agent.resources"),
     ({"serviceMonitor": {"create": True}}, "controller.rest.create"),
+    ({"controller": {"rest": {"tokens": True}}}, "controller.rest.create"),
     ({"agents": {}}, "values"),
 ]
 
@@ -177,8 +180,19 @@ class Chart(unittest.TestCase):
         args = pod["containers"][-1]["args"]
         for word in ("--policy=/etc/stagecoach/config/policy.json",
                      "--topology=/etc/stagecoach/config/topology.json",
-                     "--rest=pssl:8443:$(HOST_IP)", "--observe"):
+                     "--rest=pssl:8443:$(HOST_IP)", "--observe",
+                     "--api-server=https://kubernetes.default.svc"):
             self.assertIn(word, args)
+        self.assertEqual(next(o for o in objects if o["kind"] == "ClusterRole"
+                              and o["metadata"]["name"]
+                              == "stagecoach-controller")["rules"],
+                         [{"apiGroups": ["authentication.k8s.io"],
+                           "resources": ["tokenreviews"],
+                           "verbs": ["create"]}])
+        self.assertEqual(
+            [c["name"] for c in pod["initContainers"] + pod["containers"]
+             if "account" in (m["name"] for m in c["volumeMounts"])],
+            ["controller"])
         self.assertNotIn("controller init", pod["initContainers"][1]["args"][0])
         self.assertIn("controller init", get_pod(
             render(), "StatefulSet")["initContainers"][1]["args"][0])
@@ -187,8 +201,16 @@ class Chart(unittest.TestCase):
         ports = next(o for o in objects
                      if o["kind"] == "Service")["spec"]["ports"]
         self.assertIn(endpoint["port"], [port["name"] for port in ports])
+        self.assertNotIn("honorLabels", endpoint)
         self.assertEqual({c["image"] for c in pod["containers"]},
                          {"localhost:5000/x/stagecoach-controller:1-rc"})
+        objects = render(VARIANTS["labels"])
+        self.assertEqual(next(o for o in objects if o["kind"] == "ConfigMap")[
+            "data"]["labels"], "job a/b\n\nsearch a/c\n")
+        pods = get_pod(objects, "DaemonSet")["containers"][-1]
+        self.assertIn("--labels=" + pods["volumeMounts"][-1]["mountPath"]
+                      + "/labels", pods["args"])
+        self.assertIn("--labels", read_options([PODS]))
         kinds = {o["kind"] for o in render(VARIANTS["agents only"])}
         self.assertEqual(kinds, {"ServiceAccount", "DaemonSet"})
 

@@ -7,6 +7,7 @@ from starting because of the agent.
 """
 
 import json
+import random
 import struct
 import subprocess
 import sys
@@ -108,8 +109,9 @@ class Cni(unittest.TestCase):
             None, **annotate(stage="asha7/2")))
         self.assertEqual((status, result), (0, RESULT))
         self.assertIn("going on without", errors)
-        self.assertEqual(call("DEL", configure(
-            None, **annotate(stage="asha7/2")))[:2], (0, None))
+        for command in "CHECK", "DEL":
+            self.assertEqual(call(command, configure(
+                None, **annotate(stage="asha7/2"))), (0, None, ""))
 
     def test_goes_on_beside_an_agent_that_hangs(self):
         agent = FakeAgent(mute=True)
@@ -122,12 +124,47 @@ class Cni(unittest.TestCase):
 
     def test_tells_its_versions(self):
         for config, version in (({"cniVersion": "0.4.0"}, "0.4.0"),
-                                ("", "1.0.0")):
+                                ("", "1.1.0")):
             status, result, _ = call("VERSION", config, args=None, netns=None)
             self.assertEqual(status, 0)
             self.assertEqual(result["cniVersion"], version)
             self.assertEqual(set(result["supportedVersions"]),
-                             {"0.3.0", "0.3.1", "0.4.0", "1.0.0"})
+                             {"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"})
+
+    def test_passes_on_results_of_any_version(self):
+        """Of 1.1.0, and of versions and with results of a seed."""
+        chance = random.Random(7)
+        for version in ["1.1.0", "9.9.9", ""] + [
+                ".".join(str(chance.randrange(12)) for _ in range(3))
+                + chance.choice(["", "-rc1", " "]) for _ in range(6)]:
+            result = {"cniVersion": version, "interfaces": [
+                {"name": "eth0", "sandbox": NETNS,
+                 "mtu": chance.randrange(9000)}],
+                f"x{chance.random()}": [chance.getrandbits(62), None]}
+            config = configure(self.agent, prevResult=result,
+                               **annotate(stage="asha7/2"))
+            if version:
+                config["cniVersion"] = version
+            else:
+                del config["cniVersion"]
+            for command, wanted in ("ADD", result), ("CHECK", None), \
+                    ("DEL", None):
+                self.assertEqual(call(command, config), (0, wanted, ""))
+            self.assertEqual(
+                [words[0] for words in self.agent.get_calls(3)],
+                ["agent/claim", "agent/claim", "agent/unclaim"])
+
+    def test_is_ready_and_has_nothing_to_collect(self):
+        """Whatever the agent does, and whatever the configuration is."""
+        mute = FakeAgent(mute=True)
+        for command in "STATUS", "GC":
+            for config in (configure(self.agent), configure(None), "", "{",
+                           configure(mute, **annotate(stage="asha7/2")),
+                           configure(self.agent, cniVersion="9.9.9"),
+                           configure(None, claim="some")):
+                self.assertEqual(call(command, config, None, None),
+                                 (0, None, ""))
+        self.assertEqual(self.agent.get_calls() + mute.get_calls(), [])
 
     def test_refuses_what_is_not_allowed(self):
         good = configure(self.agent)
@@ -135,14 +172,13 @@ class Cni(unittest.TestCase):
         for command, config, code, said in (
                 ("ADD", alone, 7, "prevResult"),
                 ("ADD", {**good, "prevResult": 7}, 7, "prevResult"),
-                ("ADD", {**good, "cniVersion": "2.0.0"}, 1, "2.0.0"),
                 ("ADD", {**good, "cniVersion": 1}, 7, "cniVersion"),
                 ("ADD", {**good, "claim": "some"}, 7, "claim"),
                 ("ADD", {**good, "rundir": ""}, 7, "rundir"),
                 ("ADD", "{", 6, "standard input:1:"),
                 ("ADD", "[]", 6, "standard input"),
                 ("ADD", "", 6, "standard input"),
-                ("GC", good, 4, "CNI_COMMAND"),
+                ("GCC", good, 4, "CNI_COMMAND"),
                 ("", good, 4, "CNI_COMMAND")):
             status, result, _ = call(command, config)
             self.assertEqual(status, 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""What `stagecoach status|explain|overrides|decisions` make of a controller's
+"""What `stagecoach status|users|explain|overrides|decisions` make of a controller's
 recorded answers, and what pin and undo ask it for.
 """
 
@@ -89,6 +89,24 @@ most 1.86 x the best order (bound: ports)
 rank  level  before it  h0:tx
    0      0  large/t0   1607.839 s
 """
+NOTHING = {"requests": 0, "claims": 0, "entries": 0}
+USERS = {"users": [
+    {"user": "ann", "uid": 1000, "cojobs": 2, "jobs": 3, "places": 8,
+     "weight": 1.5, "served_s": 12.34, "entries": 0,
+     "refused": {"requests": 2, "claims": 1, "entries": 0},
+     "why": "/weight: 9"},
+    {"user": "namespace:ml", "cojobs": 1, "jobs": 0, "places": 0, "weight": 1,
+     "served_s": 0, "entries": 0, "refused": NOTHING},
+    {"user": "", "pod": "c3a1", "cojobs": 0, "jobs": 0, "places": 0,
+     "weight": 0, "served_s": 0, "entries": 9000,
+     "refused": {**NOTHING, "entries": 17}},
+]}
+USERS_TEXT = [
+    "user uid cojobs jobs places weight served_s entries refused last refusal",
+    "ann 1000 2 3 8 1.5 12.3 0 3 /weight: 9",
+    "namespace:ml - 1 0 0 1 0.0 0 0 -",
+    "c3a1 - 0 0 0 0 0.0 9000 17 -",
+]
 OVERRIDE = {"at": 1795313889450, "ended": 0, "id": 1, "kind": "pin",
             "reason": "a demo", "target": "large/0", "until": 1795317489450,
             "who": "eva"}
@@ -114,6 +132,7 @@ DECISIONS_TEXT = """\
 ANSWERS = {
     "controller/status": STATUS, "controller/explain": EXPLAIN,
     "controller/overrides": {"overrides": [OVERRIDE]},
+    "controller/users": USERS,
     "controller/decisions-after": DECISIONS,
     "controller/override": OVERRIDE, "controller/undo": OVERRIDE,
     "controller/host-remove": {"host": "h9"},
@@ -173,9 +192,10 @@ def main():
 
         check("status", ask("status"), STATUS_TEXT)
         check("explain", ask("explain", "small/t0"), EXPLAIN_TEXT)
-        check("overrides", [" ".join(line.split()) for line
-                            in ask("overrides").splitlines()],
-              OVERRIDES_TEXT)
+        for view, text in (("overrides", OVERRIDES_TEXT),
+                           ("users", USERS_TEXT)):
+            check(view, [" ".join(line.split()) for line
+                         in ask(view).splitlines()], text)
         check("decisions", ask("decisions"), DECISIONS_TEXT)
         check("JSON", json.loads(ask("status", "--format", "json")), STATUS)
         check("pin", ask("pin", "large/0", "--for", "1.5h", "--reason", "x y"),

@@ -10,6 +10,7 @@ failure in one line.  It asks no server without a certificate of its authority.
 import http.server
 import json
 import os
+import random
 import shutil
 import socketserver
 import ssl
@@ -268,6 +269,58 @@ class Pods(unittest.TestCase):
         self.mount = "/nonexistent"
         self.write(LIST)
         self.assertIn("/nonexistent: the cgroups", self.run_on_file()[1])
+        self.assertEqual(self.agent.get_calls(), [])
+
+    def test_knows_the_labels_of_a_file(self):
+        """They come before those that are known."""
+        labels = os.path.join(self.folder.name, "labels")
+        for end in "\n", "\r\n":
+            with open(labels, "w", encoding="utf-8-sig", newline="") as file:
+                file.write(end.join((
+                    "# Ours.", "", "search\texample.com/sweep  # Of it.",
+                    "job  example.com/run example.com/rank",
+                    "  job example.com/team", "")))
+            for labels_of_pod, wanted in (
+                    ({"run": "r7", "rank": "0"}, ["bert-sweep", "r7"]),
+                    ({"run": "r7", "team": "t1"}, ["bert-sweep", "t1"]),
+                    ({"run": "r7"}, ["bert-sweep", "known"])):
+                pod = make_pod(UIDS[0], "p", {
+                    "ray.io/cluster": "known",
+                    "example.com/sweep": "bert-sweep",
+                    **{"example.com/" + key: value
+                       for key, value in labels_of_pod.items()}})
+                self.write({"items": [pod]})
+                self.assertEqual(self.run_once(
+                    "--pods", f"file://{self.list}", "--labels", labels),
+                    (0, ""))
+                self.assertEqual(self.agent.get_calls()[0][2:4], wanted)
+
+    def test_names_the_line_of_a_bad_label(self):
+        labels = os.path.join(self.folder.name, "labels")
+        for text in ("jobs a/b", "job", "job a b c", "search a,b", "job \xe4",
+                     "a/b", "job " + 400 * "x"):
+            with open(labels, "w", encoding="utf-8") as file:
+                file.write(f"job a/b\n\n{text}\n")
+            status, said = self.run_once(
+                "--pods", f"file://{self.list}", "--labels", labels)
+            self.assertEqual(status, 2)
+            self.assertIn(f"--labels: {labels}:3: \"{text[:4]}", said)
+            self.assertIn("; expected \"job LABEL\"", said)
+            self.assertEqual(said.count("\n"), 1)
+        chance = random.Random(51)
+        for _ in range(20):
+            with open(labels, "wb") as file:
+                file.write(bytes(chance.choices(b"job search/a.-# \r\n\t\0\xff",
+                                                k=chance.randrange(60))))
+            status, said = self.run_once(
+                "--pods", f"file://{self.list}", "--labels", labels)
+            self.assertEqual(said.count("\n"), {0: 0, 2: 1}[status])
+        self.agent.get_calls()
+        for path in "/nonexistent", self.folder.name:
+            status, said = self.run_once(
+                "--pods", f"file://{self.list}", "--labels", path)
+            self.assertEqual(status, 2)
+            self.assertIn(f"--labels: {path}: cannot be ", said)
         self.assertEqual(self.agent.get_calls(), [])
 
     def test_refuses_bad_options(self):

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from random import Random
 
 import capture
 from capture import NS, tcp
@@ -189,6 +190,35 @@ def counts_what_it_drops(folder):
            counts)
 
 
+def knows_frames_without_a_length(folder):
+    """Unsegmented packets of all sizes, whole or cut, in both formats."""
+    random = Random(12)
+    for _ in range(12):
+        sizes = [random.choice([90, 2000, 9000, 9015, 60_000, 120_000,
+                                random.randrange(90, 9014),
+                                random.randrange(9015, 262_145)])
+                 for _ in range(5)]
+        kind = random.choice(["ipv4", "ipv6", "jumbo"])
+        remote = f"10.0.0.2:{random.choice([5001, 5002])}"
+        frames = [(START + i * NS, capture.unsegmented(
+            "10.0.0.1:40000", remote, size, kind))
+                  for i, size in enumerate(sizes)]
+        capture.write_pcap(folder / "in.pcap", frames,
+                           snap=random.choice([96, 262_144]))
+        if random.randrange(2):
+            capture.write_pcapng(folder / "in.pcap", frames)
+        rules = dict(RULES, mtu=9000, host={"macs": ["02:00:00:00:00:01"]})
+        counts = run(folder, None, rules)[2]
+        job = "job a/high" if remote.endswith("1") else "job a/low"
+        sent = [size for size in sizes if size <= 9014]
+        expect(counts["frames"] == len(sizes) and counts["malformed"] == 0
+               and (counts["too_long"] + counts["port_dropped"]
+                    == len(sizes) - len(sent))     # A tag would have room.
+               and counts[job]["tx_packets"] == len(sent)
+               and counts[job]["tx_bytes"] == sum(sent),
+               f"{kind} {sizes}: {counts}")
+
+
 def has_memory_for_fast_links(folder):
     frames = train(50, 1000, 1514, "10.0.0.2:5001")
     for rate in ["2Gbit", "100Gbit"]:
@@ -237,7 +267,8 @@ def main():
     tests = [paces_to_the_rate, higher_goes_first_and_is_tagged,
              knows_both_directions, reads_pcapng_and_cut_frames,
              sees_iterations, has_memory_for_fast_links,
-             counts_what_it_drops, is_the_same_each_time, says_what_is_wrong]
+             counts_what_it_drops, knows_frames_without_a_length,
+             is_the_same_each_time, says_what_is_wrong]
     failures = 0
     for test in tests:
         with tempfile.TemporaryDirectory() as name:

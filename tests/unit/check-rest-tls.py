@@ -3,20 +3,27 @@
 
 """check-rest-tls.py STAGECOACH CONTROLLER POLICY: HTTP over TLS of a detached
 controller whose files of TLS were named relative to another directory, before
-and after its certificate was replaced, and what certificates allow."""
+and after its certificate was replaced, what certificates allow, and what
+tokens allow that an API server reviews."""
 
 import contextlib
+import functools
 import hashlib
 import http.client
+import http.server
+import json
 import os
 import pathlib
 import signal
 import socket
+import socketserver
 import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from random import Random
 
 STAGECOACH, CONTROLLER, POLICY = (os.path.abspath(a) for a in sys.argv[1:])
 TIMEOUT_S = 20
@@ -45,6 +52,54 @@ def is_running(pid):
     return state.rpartition(")")[2].split()[0] != "Z"
 
 
+class ApiServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Reviews tokens as Kubernetes does: "tok-slow" once 'go' is set, "tok-lost"
+    too late."""
+    daemon_threads = True
+    USERS = {"tok-good": "system:serviceaccount:ml:trainer",
+             "tok-other": "system:serviceaccount:ops:x", "tok-person": "eva",
+             "tok-slow": "system:serviceaccount:ml:slow"}
+
+    def __init__(self, path):
+        super().__init__(str(path), Review)
+        self.reviewed = []
+        self.go = threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Review(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        review = json.loads(self.rfile.read(
+            int(self.headers["Content-Length"])))
+        token = review["spec"]["token"]
+        self.server.reviewed.append(token)
+        assert self.path == "/apis/authentication.k8s.io/v1/tokenreviews"
+        assert review["kind"] == "TokenReview"
+        assert review["spec"]["audiences"] == ["stagecoach"]
+        if token == "tok-slow":
+            self.server.go.wait(TIMEOUT_S)
+        elif token == "tok-lost":
+            time.sleep(TIMEOUT_S)
+        user = self.server.USERS.get(token)
+        status = {"authenticated": False}
+        if user:
+            status = {"authenticated": True, "user": {"username": user},
+                      "audiences": ["other" if token == "tok-other"
+                                    else "stagecoach"]}
+        body = json.dumps({"kind": "TokenReview", "status": status}).encode()
+        with contextlib.suppress(OSError):
+            self.send_response(201)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def address_string(self):
+        return "controller"
+
+    def log_message(self, *_):
+        pass
+
+
 class Controller:
     """A detached controller, started in the folder of its certificates."""
 
@@ -64,6 +119,7 @@ class Controller:
              f"--intent=unix:{folder}/intent", f"--hosts=unix:{folder}/hosts",
              f"--rest=pssl:{self.port}:127.0.0.1",
              "--rest-ca-cert=clients-ca.pem",
+             f"--api-server=unix:{folder}/api",
              "--private-key=identity.pem", "--certificate=identity.pem",
              "--ca-cert=ca.pem"],
             cwd=self.identity().parent, stdin=subprocess.DEVNULL,
@@ -143,8 +199,92 @@ def check_roles(controller):
         assert controller.status("clients/read", Host=name) == status, name
 
 
+def check_tokens(controller, api):
+    """A token has the role user, and nobody waits for its review but the
+    request that has it."""
+    def status(token, *request):
+        return controller.status(None, *request,
+                                 Authorization=f"Bearer tok-{token}")
+
+    change = ("POST", "/v1/cojobs/a/jobs/b/progress", '{"iteration": 1}')
+    for token, statuses in (("good", (200, 404, 403)), ("person", (403,) * 3),
+                            ("other", (403,) * 3), ("unknown", (403,) * 3)):
+        for request, expected in zip((
+                (), change, ("PUT", "/v1/cojobs/a", '{"uid": 1000}')),
+                                     statuses):
+            got = status(token, *request)
+            assert got == expected, (token, request, got)
+    assert sorted(api.reviewed) == [
+        "tok-good", "tok-other", "tok-person", "tok-unknown"]
+
+    with contextlib.closing(controller.connect(None)) as client:
+        assert status_of(client, headers={
+            "Authorization": "Bearer tok-good"}) == 200
+        assert status_of(client) == 403, "each request has its own"
+    with contextlib.closing(controller.connect(None)) as client:
+        client.request("GET", "/v1", None, {"Authorization": "Bearer tok-slow"})
+        await_that("the review begins", lambda: "tok-slow" in api.reviewed)
+        begun = time.monotonic()
+        assert controller.status("clients/read") == 200
+        assert time.monotonic() < begun + 2, "the controller waits"
+        api.go.set()
+        assert client.getresponse().status == 200
+
+    begun = time.monotonic()
+    assert status("lost") == 503
+    assert 4 < time.monotonic() - begun < 9
+    api.shutdown()
+    api.server_close()
+    assert status("good") == 200, "it is known"
+    assert status("late") == 503
+    assert "tok-" not in controller.log()
+    assert "a token was not reviewed" in controller.log()
+
+
+def status_of_raw(controller, target, *fields, method="PUT", body="{}"):
+    """The status of a request that is sent as it stands."""
+    head = "\r\n".join([f"{method} {target} HTTP/1.1", "Host: localhost",
+                        *fields])
+    with contextlib.closing(controller.connect("clients/operator")) as client:
+        client.sock.sendall(f"{head}\r\n\r\n{body}".encode())
+        return int(client.sock.recv(4096).split()[1])
+
+
+def check_requests_of_two_meanings(controller):
+    """A null character in a path, and a body with two ends."""
+    random = Random(9)
+    length, chunks = "Content-Length: 16", "Transfer-Encoding: chunked"
+    ask = functools.partial(status_of_raw, controller)
+    for _ in range(6):
+        name = "".join(random.choices("abc.-_%2e", k=random.randrange(1, 9)))
+        at = random.randrange(len(name) + 1)
+        cut = f"{name[:at]}%00{name[at:]}"
+        for target in (f"/v1/cojobs/{cut}", f"/v1/cojobs/a?{cut}={name}",
+                       f"/v1/cojobs/a?b={cut}", f"/{cut}/cojobs/a"):
+            method = random.choice(("PUT", "DELETE", "GET", "POST"))
+            got = ask(target, length, method=method)
+            assert got == 400, (method, target, got)
+        other = f"Content-Length: {random.randrange(3, 10)}"
+        fields = random.choice([[length, other], [other, length],
+                                [length, chunks], [chunks, other],
+                                [chunks, "Transfer-Encoding: identity"],
+                                [random.choice(["Transfer-Encoding: xchunked",
+                                                "Transfer-Encoding: gzip"])]])
+        fields.insert(random.randrange(len(fields) + 1), "X-Other: 1")
+        fields = [random.choice([str, str.lower])(field) for field in fields]
+        got = ask("/v1/cojobs/a", *fields)
+        assert got == 400, (fields, got)
+    step = '{"iteration": 1}'
+    for fields, body in (((length,), step), ((length, length), step),
+                         ((chunks,), f"10\r\n{step}\r\n0\r\n\r\n")):
+        got = ask("/v1/cojobs/a/jobs/b/progress", *fields, method="POST",
+                  body=body)
+        assert got == 404, (fields, got)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
+        api = ApiServer(pathlib.Path(folder) / "api")
         controller = Controller(pathlib.Path(folder))
         try:
             await_that("the controller leaves the folder of the files",
@@ -154,6 +294,8 @@ def main():
             assert controller.ask() == (200, first)
 
             check_roles(controller)
+            check_tokens(controller, api)
+            check_requests_of_two_meanings(controller)
             kept = controller.connect()
             assert status_of(kept) == 200
             controller.pki("rotate", "c1")

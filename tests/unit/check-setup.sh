@@ -39,13 +39,14 @@ grep -q '^E: no such package$' "$dir/out" || fail "no reason"
 fake apt-get "echo \"\$@\" >>$dir/apt"
 setup test || fail "setup.sh fails after an installation"
 grep -q '^\[1/1\] packages ... done' "$dir/out" || fail "the step is not done"
-for package in slurmctld munge tshark mandoc libcmocka-dev python3-optuna; do
+for package in slurmctld munge tshark mandoc libcmocka-dev python3-optuna \
+    prometheus; do
     grep -qw "$package" "$dir/apt" || fail "no $package for tests"
 done
 rm "$dir/apt"
 setup run || fail "setup.sh fails for ./run"
 for package in slurmctld munge tshark mandoc libcmocka-dev python3-optuna \
-    chromium; do
+    prometheus chromium; do
     ! grep -qw "$package" "$dir/apt" || fail "$package for ./run"
 done
 grep -qw libdpdk-dev "$dir/apt" || fail "no libdpdk-dev for ./run"

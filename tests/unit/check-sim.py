@@ -3,12 +3,14 @@
 
 """What `stagecoach sim` prints, and what it says about mistakes."""
 
+import gzip
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from random import Random
 
 failures = 0
 
@@ -175,6 +177,167 @@ def check_jobs(folder):
           (1, f'{trace}x: No such file or directory\n'))
 
 
+class Trace:
+    """A trace that a seed makes, plain and as other programs write it."""
+
+    def __init__(self, random, kind):
+        self.random, self.kind, self.header = random, kind, None
+        self.rows = [getattr(self, kind)(i) for i in range(12)]
+        if kind == 'coflow':
+            self.header = ['4', '12']
+            self.separator = ' '
+
+    def coflow(self, i):
+        mappers = self.random.sample(range(4), self.random.randrange(1, 4))
+        size = self.random.randrange(1, 50)
+        return [f'c{i}', str(100 * i), str(len(mappers)), *map(str, mappers),
+                '1', f'{self.random.randrange(4)}:{size}']
+
+    def numbers(self, i):
+        return [str(n) for n in (self.random.randrange(1, 5), 10 * i,
+                                 self.random.randrange(10, 500))]
+
+    def gavel(self, i):
+        self.separator = '\t'
+        workers, arrival, steps = self.numbers(i)
+        return ['ResNet-18 (batch size 32)', 'python3 main.py', '--steps',
+                '1', steps, arrival, workers]
+
+    def csv(self, i, header, *row):
+        self.separator = ','
+        self.header = header.split(',')
+        return [f'j{i}', *row]
+
+    def tiresias(self, i):
+        workers, arrival, duration = self.numbers(i)
+        return self.csv(i, 'job_id,num_gpu,submit_time,iterations,model_name,'
+                        'duration,interval', workers, arrival, '9',
+                        self.random.choice(['vgg11', 'resnet50']), duration,
+                        '1')
+
+    def openb(self, i):
+        workers, arrival, duration = self.numbers(i)
+        return self.csv(i, 'name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos,'
+                        'creation_time,deletion_time', '8000', '16384',
+                        workers, '1000', 'LS', arrival,
+                        str(int(arrival) + int(duration)))
+
+    def own(self, i):
+        workers, arrival, iterations = self.numbers(i)
+        return self.csv(i, 'job,workers,arrival,iterations,bytes,search,note',
+                        workers, arrival, iterations, '1000000',
+                        self.random.choice(['', 's1', 's2']), 'x')
+
+    def plain(self):
+        rows = ([self.header] if self.header else []) + self.rows
+        return ''.join(self.separator.join(row) + '\n' for row in rows)
+
+    def ten(self, row):
+        """A line of Gavel with ten fields."""
+        return [row[0], row[1], 'a/folder', row[2], '1', row[4], row[6],
+                '1.000000', '-1.000000', row[5]]
+
+    def shuffle(self, rows):
+        """Other columns between those that are needed, in any order."""
+        order = self.random.sample(range(len(rows[0])), len(rows[0]))
+        unused = ('job_id', 'interval', 'name', 'qos', 'note')
+        order = [i for i in order
+                 if rows[0][i] not in unused or self.random.randrange(2)]
+        if self.kind == 'tiresias' and self.random.randrange(2):
+            order.remove(rows[0].index('iterations'))
+        return [['more'] + [row[i] for i in order] for row in rows]
+
+    def other(self, text):
+        """Another way to write the text of a field."""
+        way = self.random.randrange(4)
+        if text.isdigit() and int(text) and way < 2:
+            return f'{int(text):{self.random.choice(["e", "g", ".1f"])}}'
+        if self.separator == ',':
+            return {2: f'"{text}"', 3: f'  {text} '}.get(way, text)
+        return text
+
+    def written(self):
+        rows = ([self.header] if self.header else []) + self.rows
+        if self.kind == 'gavel':
+            rows = [self.random.choice([row, self.ten(row)]) for row in rows]
+        elif self.separator == ',':
+            rows = self.shuffle(rows)
+            at = next(i for i, name in enumerate(rows[0])
+                      if name in ('num_gpu', 'workers'))
+            for value in ('0', ''):     # Without workers: left out.
+                row = list(rows[1])
+                row[at] = value
+                rows.insert(self.random.randrange(1, len(rows) + 1), row)
+        end = self.random.choice(['\n', '\r\n'])
+        lines = [self.separator.join(map(self.other, row)) + end
+                 + self.random.choice(['', '', end, ' \t' + end])
+                 for row in rows]
+        return self.random.choice(['', '\ufeff', end]) + ''.join(lines)
+
+
+def check_trace(folder, seed):
+    """However a trace is written, the result is the same."""
+    random = Random(seed)
+    for kind in ('coflow', 'gavel', 'tiresias', 'openb', 'own'):
+        trace = Trace(random, kind)
+        name = os.path.join(folder, random.choice(['t', 't.csv', 't.trace']))
+        results = []
+        for text in (trace.plain(), trace.written()):
+            data = text.encode()
+            if results and random.randrange(2):
+                data = gzip.compress(data)
+            with open(name, 'wb') as f:
+                f.write(data)
+            result = sim(name, '--format', 'json', '--policy', 'plain',
+                         '--rate', '1Gbit')
+            check((kind, seed, text), result.stderr, '')
+            out = json.loads(result.stdout or '{}')
+            results.append((out.get('hosts'), out.get('stages')))
+        check((kind, seed, text), results[1] == results[0], True)
+        check((kind, seed, text), out.get('left_out'),
+              2 if trace.separator == ',' else 0)
+
+
+def check_own_trace(folder):
+    """A trace of your own is taken as it is."""
+    trace = os.path.join(folder, 'own.csv')
+    with open(trace, 'w', encoding='utf-8') as f:
+        f.write('bytes,arrival,job,iterations,compute_s\n'
+                '1.25e8,0,a,1e1,0.5\n1.25e8,100,b,20,0\n125,,c,1,0\n')
+
+    def stages(*args):
+        out = json.loads(sim(trace, '--policy', 'plain', '--format', 'json',
+                             *args).stdout)
+        return out['left_out'], [(s['cojob'], s['start'], round(s['end'], 6))
+                                 for s in out['stages']]
+    # 1 Gbit to and from a server, by 10 Gbit/s, after 0.5 s or none.
+    check('own', stages(), (1, [('a', 0, 7), ('b', 100, 104)]))
+    check('rate', stages('--rate', '1Gbit'),
+          (1, [('a', 0, 25), ('b', 100, 140)]))
+    table = sim(trace).stdout.splitlines()
+    check('left out', table[1],
+          'left out, without workers or times: 1')
+
+
+def check_unknown_trace(folder):
+    trace = os.path.join(folder, 'unknown')
+    for data in (b'', b'foo,bar\n1,2\n', b'# a comment\n1 2\n',
+                 b'Hello, world\n'):
+        with open(trace, 'wb') as f:
+            f.write(data)
+        result = sim(trace)
+        check(data, (result.returncode, result.stderr),
+              (1, f'{trace}: no known format; expected JSON, '
+               'coflow-benchmark\'s "PORTS COFLOWS", Gavel\'s 7 or 10 fields '
+               'between tabs, or CSV with a header of Tiresias, openb, '
+               '"runtime" or your own such as '
+               '"arrival,job,iterations,bytes"\n'))
+    with open(trace, 'wb') as f:
+        f.write(gzip.compress(b'4 1\n' + b'1 0 1 0 1 1:1\n' * 500)[:-9])
+    check('cut', (sim(trace).returncode, sim(trace).stderr.count('\n')),
+          (1, 1))
+
+
 def check_recording(folder):
     recording = os.path.join(folder, 'stages.json')
     with open(recording, 'w', encoding='utf-8') as f:
@@ -319,6 +482,10 @@ with tempfile.TemporaryDirectory() as folder:
     check_fabric(name)
     check_topology(name, folder)
     check_jobs(folder)
+    for each in range(8):
+        check_trace(folder, each)
+    check_own_trace(folder)
+    check_unknown_trace(folder)
     check_recording(folder)
     check_page(folder)
     check_seeds(folder)

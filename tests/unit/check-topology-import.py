@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from random import Random
 
 import jsonschema
 
@@ -205,17 +206,116 @@ def check_sources(folder):
           folder.topology("topograph", YAML))
 
 
+def as_slurm_reads(random, text):
+    """'text', a topology.conf, written in another way."""
+    end = random.choice(["\n", "\r\n"])
+    blank = random.choice(["", " ", "\t "])
+    lines = []
+    for line in text.splitlines():
+        if random.randrange(2):
+            lines.append(random.choice([
+                "# A comment: \\", "", "  ", "#SwitchName=x Nodes=y"]))
+        line = line.replace("=", random.choice(["=", " = ", "\t="]))
+        for at in sorted(random.sample(range(1, len(line)), 2), reverse=True):
+            line = (line[:at] + "\\" + blank + random.choice(
+                ["", "", " # cut, not joined \\"]) + end + line[at:])
+        lines.append(line + random.choice(["", " # SwitchName \\", " "]))
+    return random.choice(["", "\ufeff"]) + end.join(lines)
+
+
+def check_slurm_grammar(folder):
+    """However a topology.conf is written, the topology is the same."""
+    plain = folder.topology("slurm", SLURM)
+    simple = "".join(line.split("   #")[0].replace("\\\n", "") + "\n"
+                     for line in SLURM.replace("\\\n", "").splitlines()
+                     if line[:1] != "#" and line)
+    leaf, more = simple.split("\n", 1)
+    random = Random(10)
+    for _ in range(12):
+        text = as_slurm_reads(random, simple)
+        check(f"{text!r}", folder.topology("slurm", text), plain)
+    os.mkdir(os.path.join(folder.path, "conf"))
+    folder.write("conf/more.conf", f"include  leaf.conf # All.\n{more}")
+    folder.write("conf/leaf.conf", leaf)
+    for text in (f"Include {folder.path}/conf/more.conf",
+                 "INCLUDE conf/more.conf   # Comment."):
+        check(text, folder.topology("slurm", text), plain)
+    for nodes in ("node01,,node02,node01,login,", "node0[1-2] login,node01"):
+        text = SLURM.replace("node[01-02],login", f'"{nodes}"')
+        check(text, folder.topology("slurm", text), plain)
+
+
+def check_yaml(folder):
+    """YAML 1.1 has many booleans, and a member without a value."""
+    plain = folder.topology("topograph", YAML)
+    for yes in ("y", "Y", "yes", "Yes", "YES", "True", "TRUE", "on", "On"):
+        no = {"y": "n", "o": "off"}.get(yes[0].lower(), "No")
+        text = YAML.replace("true", yes).replace("false", no)
+        text = text.replace(f"flat: {yes}", "flat:")
+        text = text.replace("        nodes: node08", "        children: ~")
+        check(yes, folder.topology("topograph", text), plain)
+
+
+def selector(random, names, labels=True):
+    """Selectors that together select 'names', of hosts or HyperNodes."""
+    name = names[0]
+    ways = [[{"exactMatch": {"name": n}} for n in names],
+            [{"regexMatch": {"pattern": f"^({'|'.join(names)})$"}}],
+            [{"regexMatch": {"pattern": f"{n}$"}} for n in names]]
+    if labels:
+        ways += [[{"labelMatch": {"matchLabels": {"name": n}}} for n in names],
+                 [{"labelMatch": {"matchExpressions": [
+                     {"key": "group", "operator": "In", "values": names},
+                     {"key": "spare", "operator": "DoesNotExist"}]}}],
+                 [{"labelMatch": {
+                     "matchLabels": {"kind": "gpu"}, "matchExpressions": [
+                         {"key": "name", "operator": "Exists"},
+                         {"key": "name", "operator": "NotIn",
+                          "values": [n for n in HOSTS if n not in names]}]}}],
+                 [{"regexMatch": {"pattern": name}},
+                  {"labelMatch": {"matchExpressions": [
+                      {"key": "name", "operator": "In", "values": names}]}}]]
+    return random.choice(ways)
+
+
+def check_selectors(folder):
+    nodes = [{"metadata": {"name": n, "labels": {
+        "name": n, "group": n, "kind": "gpu"}}}
+             for n in HOSTS]
+    nodes += [{"metadata": {"name": "other"}},
+              {"metadata": {"name": "spare", "labels": {
+                  "name": "spare", "group": "login", "spare": "",
+                  "kind": "cpu"}}}]
+    folder.write("nodes", json.dumps({"kind": "List", "items": nodes}))
+    plain = folder.topology("volcano", json.dumps(HYPERNODES))
+    random = Random(7)
+    for _ in range(12):
+        objects = json.loads(json.dumps(HYPERNODES))
+        for item in objects["items"]:
+            members = item["spec"]["members"]
+            names = [m["selector"]["exactMatch"]["name"] for m in members]
+            kind = members[0]["type"]
+            item["spec"]["members"] = [
+                {"type": kind, "selector": s}
+                for s in selector(random, names, kind == "Node")]
+        top = folder.topology("volcano", json.dumps(objects), "--nodes",
+                              "nodes")
+        check(f"{objects['items']}", (
+            {n: h[1] for n, h in hosts(top).items()}, links(top)), (
+            {n: h[1] for n, h in hosts(plain).items()}, links(plain)))
+
+
 def check_options(folder):
     top = folder.topology("slurm", SLURM, "--ports", "ports",
                           "--uplink-rate", "leaf1=12.5Mbit",
                           "--rate", "1.5kbit")
     check("ports", {n: h[2:] for n, h in hosts(top).items()},
-          {"node01": (11, "1.500kbit"), "node02": (12, "1.500kbit"),
-           "login": (13, "1.500kbit"), "node08": (1, "1.500kbit"),
-           "node09": (2, "1.500kbit"), "node10": (3, "1.500kbit")})
+          {"node01": (11, "1.5kbit"), "node02": (12, "1.5kbit"),
+           "login": (13, "1.5kbit"), "node08": (1, "1.5kbit"),
+           "node09": (2, "1.5kbit"), "node10": (3, "1.5kbit")})
     check("links", links(top),
           {("leaf0", 48, "spine", 1): "50Gbit",
-           ("leaf1", 48, "spine", 2): "12500.000kbit"})
+           ("leaf1", 48, "spine", 2): "12500kbit"})
 
 
 def check_controller(folder):
@@ -243,119 +343,123 @@ def many(n):
 
 
 def check_errors(folder):
-    rest = ("names such as node[01-16,20] are allowed",
-            "such as [01-16,20] with at most 9 digits is allowed",
+    rest = ("is no list; expected node[01-16,20], 9 digits and 255 "
+            "characters at most",
             "1 to 31 letters, digits and \"._-\" are allowed, a letter or "
             "digit first")
     exact = json.dumps(HYPERNODES)
     for source, text, message in (
-            ("slurm", "", "1: no switch, at least one is required"),
+            ("slurm", "", "1: no switch; expected at least one"),
             ("slurm", "BlockName=b Nodes=x",
-             '1: "BlockName" is not a parameter of topology/tree, SwitchName, '
-             "Switches, Nodes and LinkSpeed are allowed"),
+             '1: "BlockName" is not supported; expected SwitchName, Switches, '
+             "Nodes or LinkSpeed"),
             ("slurm", one_switch("SwitchName"),
-             '2: "SwitchName" has no value, KEY=VALUE is allowed'),
-            ("slurm", one_switch("SwitchName= Nodes=y"),
-             "2: SwitchName is empty, a value is required"),
+             '2: "SwitchName" has no value; expected KEY=VALUE'),
+            ("slurm", one_switch("SwitchName=b Nodes= "),
+             '2: "Nodes" has no value; expected KEY=VALUE'),
             ("slurm", one_switch('SwitchName="b'),
-             "2: the value of SwitchName has no closing quote, \"VALUE\" is "
-             "allowed"),
+             '2: "SwitchName" has no value; expected KEY=VALUE'),
             ("slurm", one_switch("SwitchName=b SwitchName=c"),
-             "2: SwitchName is there twice, once is allowed"),
+             "2: SwitchName is there twice; expected it once"),
             ("slurm", one_switch("SwitchName=b"),
-             "2: Switches or Nodes is missing, SwitchName with Switches or "
-             "Nodes is allowed"),
+             '2: no Switches or Nodes; expected "SwitchName=a Nodes=b"'),
             ("slurm", one_switch("Nodes=y"),
-             "2: SwitchName is missing, SwitchName with Switches or Nodes is "
-             "allowed"),
+             '2: no SwitchName; expected "SwitchName=a Nodes=b"'),
+            ("slurm", one_switch("Include none"),
+             "2: none: No such file or directory"),
+            ("slurm", one_switch("Include source"),
+             '1: "a" is in line 1 too; expected once'),
+            ("slurm", "Include source\n",
+             "1: one file too many; expected 64 at most"),
             ("slurm", "\\\n\\\n\nSwitchName=a Nodes=x\nSwitchName=a Nodes=y",
-             '5: switch "a" is in line 4 too, each switch once is allowed'),
+             '5: "a" is in line 4 too; expected once'),
             ("slurm", one_switch("SwitchName=b Nodes=x"),
-             '2: host "x" is at switch "a" too, one switch is allowed'),
+             '2: "x" is below "a" too; expected one'),
             ("slurm", one_switch("SwitchName=b Switches=c"),
-             '2: switch "c" is not in the file, a name of one of its '
-             "switches is allowed"),
+             '2: no switch "c"; expected one of the file'),
             ("slurm", one_switch("SwitchName=b Switches=a\n"
                                  "SwitchName=c Switches=a"),
-             '3: switch "a" is below "b" too, one parent is allowed'),
+             '3: "a" is below "b" too; expected one'),
             ("slurm", "SwitchName=a Switches=b\nSwitchName=b Switches=a",
-             '1: switch "a" is below itself, a tree is allowed'),
-            ("slurm", "SwitchName=a Nodes=x,,y",
-             f"1: a name is empty, {rest[0]}"),
+             '2: "a" is below itself; expected a tree'),
             ("slurm", "SwitchName=a Nodes=x[1-3",
-             f'1: "[1-3" is not a list of numbers, {rest[1]}'),
+             f'1: "x[1-3" {rest[0]}'),
             ("slurm", "SwitchName=a Nodes=x[3-1]",
-             f'1: "[3-1]" is not a list of numbers, {rest[1]}'),
+             f'1: "x[3-1]" {rest[0]}'),
             ("slurm", "SwitchName=a Nodes=x[]",
-             f'1: "[]" is not a list of numbers, {rest[1]}'),
+             f'1: "x[]" {rest[0]}'),
             ("slurm", "SwitchName=a Nodes=x[1-y]",
-             f'1: "[1-y]" is not a list of numbers, {rest[1]}'),
+             f'1: "x[1-y]" {rest[0]}'),
             ("slurm", "SwitchName=a Nodes=x1]",
-             f'1: "x1]" has "]" without "[", {rest[0]}'),
+             f'1: "x1]" {rest[0]}'),
             ("slurm", "SwitchName=a Nodes=x[1-1234567890]",
-             f'1: "[1-1234567890]" is not a list of numbers, {rest[1]}'),
+             f'1: "x[1-1234567890]" {rest[0]}'),
             ("slurm", "SwitchName=a Nodes=x[1-999999999]",
-             "1: more than 4096 names, as many are allowed"),
+             "1: more than 4096 hosts, as many are allowed"),
             ("slurm", "SwitchName=a Nodes=x" + "[1]" * 100000,
-             "1: a name is longer than 255 characters, which are allowed"),
+             f'1: "x{"1" * 31}{"[1]" * 10}[1" {rest[0]}'),
             ("slurm", many(4096) + ",h0",
-             "1: more than 4096 names, as many are allowed"),
+             "1: more than 4096 hosts, as many are allowed"),
             ("slurm", many(4096) + "\nSwitchName=b Nodes=h0",
              "2: more than 4096 hosts, as many are allowed"),
             ("slurm", "SwitchName=a Switches=s[1-256]",
              "1: more than 256 switches, as many are allowed"),
             ("slurm", "SwitchName=a Nodes=" + "x" * 32,
-             f'1: "{"x" * 32}" is not a name, {rest[2]}'),
+             f'1: "{"x" * 32}" is not a name, {rest[1]}'),
             ("slurm", "SwitchName=ä Nodes=x",
-             f'1: "ä" is not a name, {rest[2]}'),
+             f'1: "ä" is not a name, {rest[1]}'),
             ("slurm", "SwitchName=new Nodes=node01",
-             '1: switch "new" is not in switches, each switch is required '
-             "there"),
+             '1: switch "new" is not in switches; expected all'),
             ("slurm", "SwitchName=leaf0 Nodes=new",
-             '1: host "new" has no IPv4 address in addresses, each host is '
-             "required there (another file: --addresses)"),
-            ("topograph", "", "1: no tree, or several without a default one, "
-             "a single tree or --tree=NAME is allowed"),
+             '1: no address of "new" in addresses; expected all, by '
+             "--addresses"),
+            ("topograph", "", "1: no tree; expected one, or --tree=NAME"),
             ("topograph", YAML.replace("true", "false"),
-             "1: no tree, or several without a default one, a single tree or "
-             "--tree=NAME is allowed"),
+             "1: no tree; expected one, or --tree=NAME"),
             ("topograph", "switches: []",
              "1: not a list, a list of topologies is allowed"),
             ("topograph", "- tree: [", "2: did not find expected node "
-             "content, YAML or JSON is allowed"),
+             "content; expected YAML or JSON"),
             ("topograph", YAML.replace("nodes: node[08", "nods: node[08"),
-             '13: "nods" is not a member of a switch, a member of its format '
-             "is allowed"),
+             '13: "nods" is not a member of a switch, but switch children '
+             "nodes are"),
             ("topograph", YAML.replace("switches:", "switch:"),
-             '7: "switch" is not a member of a tree, a member of its format '
-             "is allowed"),
+             '7: "switch" is not a member of a tree, but switches are'),
             ("topograph", YAML.replace("  flat:", "  topology:"),
-             '3: "topology" is there twice, once is allowed'),
+             '3: "topology" is there twice; expected texts, once'),
             ("topograph", YAML.replace("children: leaf[0-1]",
                                        "children: [leaf0, leaf1]"),
-             '9: "children" is not a text, a text is required'),
+             '9: no text "children", which is required'),
             ("topograph", YAML.replace("- switch: leaf0", "-"),
-             '11: "switch" is missing, a text is required'),
+             '11: no text "switch", which is required'),
             ("volcano", "[]", "1: an object is not a mapping, a mapping is "
              "allowed"),
-            ("volcano", "{}", '1: "kind" is missing, a text is required'),
+            ("volcano", "{}", '1: no text "kind", which is required'),
             ("volcano", '{"kind": "Pod", "apiVersion": "v1"}',
-             '1: kind "Pod" of "v1", HyperNode of topology.volcano.sh/ and a '
-             "list of them are allowed"),
+             '1: kind "Pod" of "v1"; expected HyperNode of '
+             "topology.volcano.sh/"),
             ("volcano", '{"kind": "P\\nod", "apiVersion": "v1"}',
-             '1: kind "P?od" of "v1", HyperNode of topology.volcano.sh/ and '
-             "a list of them are allowed"),
+             '1: kind "P?od" of "v1"; expected HyperNode of '
+             "topology.volcano.sh/"),
             ("volcano", MANIFESTS.replace("type: Node", "type: Rack"),
-             '9: type "Rack", Node and HyperNode are allowed'),
-            ("volcano", exact.replace("exactMatch", "regexMatch"),
-             '1: the selector has no "exactMatch", only names are allowed '
-             "because the nodes of the cluster are not in the file"),
+             "9: no type Node or HyperNode, which are allowed"),
+            ("volcano", MANIFESTS.replace("exactMatch", "exact"),
+             "10: expected one of exactMatch, regexMatch, labelMatch"),
+            ("volcano", MANIFESTS.replace("type: Node", "type: HyperNode")
+             .replace("exactMatch", "labelMatch"),
+             "10: expected one of exactMatch, regexMatch"),
+            ("volcano", MANIFESTS.replace("exactMatch", "regexMatch")
+             .replace("name: node01", "pattern: node["),
+             '11: "node[" is no expression; expected ^n[0-9]+$'),
+            ("volcano", MANIFESTS.replace("exactMatch", "regexMatch")
+             .replace("name: node01", "pattern: node"),
+             "10: no nodes of the cluster; expected --nodes=FILE"),
             ("volcano", "kind: List\napiVersion: v1\nitems: 7",
-             '3: "items" is of another type, a list is required'),
+             '3: no list "items", which is required'),
             ("volcano", "kind: List\napiVersion: v1\nitems:\n- kind: List\n"
              "  apiVersion: v1\n  items: []",
-             '4: kind "List" of "v1", HyperNode of topology.volcano.sh/ and '
-             "a list of them are allowed")):
+             '4: kind "List" of "v1"; expected HyperNode of '
+             "topology.volcano.sh/")):
         r = folder.run(source, text)
         check(f"{source}: {text[:60]}", (r.returncode, r.stdout, r.stderr),
               (1, "", f"source:{message}\n"))
@@ -366,20 +470,21 @@ def check_errors(folder):
     folder.write("port", PORTS.replace("48", "0"))
     begin = "stagecoach topology import: "
     for args, status, message in (
-            (("--switches", "words"), 1, "words:1: not three words, \"NAME "
-             "TARGET DATAPATH\" is allowed"),
+            (("--switches", "words"), 1, "words:1: not three words; expected "
+             "\"NAME TARGET DATAPATH\""),
             (("--switches", "none"), 1, "none: "),
             (("--addresses", "twice"), 1, begin + "topology: /hosts/1/ip: "
              '"node01" has it too'),
             (("--switches", "path"), 1, begin + "topology: "
              '/switches/0/target: "udp:192.0.2.1:6653", '),
-            (("--ports", "words"), 1, "words:1: not three words, \"SWITCH "
-             "NEIGHBOUR PORT\" is allowed"),
-            (("--ports", "port"), 1, "port:4: the third word is not a port, "
-             "1 to 65279 is allowed"),
-            (("--ports", "/dev/null"), 1, 'source:2: the port of switch '
-             '"leaf0" to "node01" is not in /dev/null, each port is '
-             "required there"),
+            (("--ports", "words"), 1, "words:1: not three words; expected "
+             "\"SWITCH NEIGHBOUR PORT\""),
+            (("--ports", "port"), 1, 'port:4: "0" is no port; expected 1 to '
+             "65279"),
+            (("--ports", "/dev/null"), 1, 'source:2: no port of "leaf0" to '
+             '"node01" in /dev/null; expected all'),
+            (("--nodes", "none"), 2, begin + "--nodes requires --from "
+             "volcano"),
             (("--uplink-rate", "spine=1Gbit"), 1, '--uplink-rate: "spine" is '
              "not a switch with a parent, the name of one is allowed"),
             (("--uplink-rate", "fast"), 2, begin + '--uplink-rate: "fast" is '
@@ -395,13 +500,16 @@ def check_errors(folder):
                         "--addresses", "addresses"], cwd=folder.path,
                        text=True, timeout=30, stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE)
-    check("no rate", r.stderr, 'source:2: switch "leaf0" has a parent, '
-          "--uplink-rate is required\n")
+    check("no rate", r.stderr, 'source:2: "leaf0" has a parent; expected '
+          "--uplink-rate\n")
 
 
 with tempfile.TemporaryDirectory() as path:
     f = Folder(path)
     check_sources(f)
+    check_slurm_grammar(f)
+    check_yaml(f)
+    check_selectors(f)
     check_options(f)
     check_controller(f)
     check_errors(f)

@@ -6,9 +6,19 @@
 /* What every unit test begins with: cmocka, with the headers that it needs
  * before it, and what most of them write.
  *
- * TEST(NAME), a row of the table of tests, runs the test between the file's
- * functions "set_up", which stores what the test gets as '*state', and
- * "tear_down".
+ * UNIT_TEST(NAME) defines a test, which main() in unit-test.c runs after those
+ * that stand before it in the file:
+ *
+ *    UNIT_TEST(two_and_two_are_four)
+ *    {
+ *        assert_int_equal(2 + 2, 4);
+ *    }
+ *
+ * UNIT_TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN) is one that runs between these
+ * functions, FIXTURE_TEST(NAME) one between the file's "set_up", which stores
+ * what the test gets as '*state', and "tear_down".  A file may define
+ * unit_test_set_up() and unit_test_tear_down(), which run before and after all
+ * of its tests.
  *
  * assert_is(TEXT, WANTED) and assert_says(TEXT, PART) free a text, an error
  * most often, that must be WANTED, or have PART somewhere.
@@ -24,7 +34,26 @@
 
 #define N_ELEMENTS(ARRAY) (sizeof(ARRAY) / sizeof *(ARRAY))
 
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+#define UNIT_TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN)            \
+    static void NAME(void **state);                           \
+                                                              \
+    __attribute__((constructor)) static void add_##NAME(void) \
+    {                                                         \
+        struct CMUnitTest test = cmocka_unit_test(NAME);      \
+                                                              \
+        test.setup_func = (SET_UP);                           \
+        test.teardown_func = (TEAR_DOWN);                     \
+        unit_test_add(test);                                  \
+    }                                                         \
+                                                              \
+    static void NAME(void **state)
+
+#define UNIT_TEST(NAME) UNIT_TEST_BETWEEN(NAME, NULL, NULL)
+#define FIXTURE_TEST(NAME) UNIT_TEST_BETWEEN(NAME, set_up, tear_down)
+
+void unit_test_add(struct CMUnitTest);
+int unit_test_set_up(void **state) __attribute__((weak));
+int unit_test_tear_down(void **state) __attribute__((weak));
 
 #define assert_is(TEXT, WANTED)               \
     do {                                      \

@@ -70,7 +70,6 @@ INCLUDES = {"shim/ports/route-socket.h": "linux/rtnetlink.h"}
 
 # What the program around a block declares, if the code does not show it.
 CONTEXT = {
-    "agent/actuate/watchdog.h": "struct shim_ports ports;",
     "base/compare.h": "double *times;",
     "base/json-check.h":
         "struct { const char *name; int64_t lease; int dscp[8]; } *policy;",

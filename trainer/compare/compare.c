@@ -175,11 +175,8 @@ add_point(void *run_, int rank, const cJSON *event)
         || curve->reached) {
         return;
     }
-    if (curve->n_points == curve->max_points) {
-        curve->max_points = 2 * curve->max_points + 64;
-        curve->points = reallocate(curve->points, curve->max_points,
-                                   sizeof *curve->points);
-    }
+    curve->points = grow(curve->points, curve->n_points, &curve->max_points,
+                         sizeof *curve->points);
     curve->points[curve->n_points++] = point;
     curve->reached = point.loss <= run->spec->target_loss;
 }

@@ -21,10 +21,7 @@ cifar_read(const char *name, FILE *stream, size_t max_n, struct cifar *cifar)
         uint8_t *record;
         size_t length;
 
-        if (cifar->n == cifar->max_n) {
-            cifar->max_n = cifar->max_n ? 2 * cifar->max_n : 64;
-            cifar->bytes = reallocate(cifar->bytes, cifar->max_n, RECORD);
-        }
+        cifar->bytes = grow(cifar->bytes, cifar->n, &cifar->max_n, RECORD);
         record = cifar->bytes + cifar->n * RECORD;
         length = fread(record, 1, RECORD, stream);
         if (!length) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text-file.h"
 #include "trainer/data/seeded.h"
 
 #define N_TOPICS 20             /* Topics of a generated text. */
@@ -55,10 +56,7 @@ compare_counts(const void *a_, const void *b_)
 static void
 add(struct corpus *c, uint32_t word)
 {
-    if (c->n == c->max_n) {
-        c->max_n = c->max_n ? 2 * c->max_n : 1024;
-        c->text = reallocate(c->text, c->max_n, sizeof *c->text);
-    }
+    c->text = grow(c->text, c->n, &c->max_n, sizeof *c->text);
     c->text[c->n++] = word;
 }
 
@@ -76,12 +74,8 @@ add_word(struct reading *reading, const char *text, struct corpus *c)
     if (*found != word) {
         free(word);
     } else {
-        if (reading->n_words == reading->max_words) {
-            reading->max_words = reading->max_words ? 2 * reading->max_words
-                                                    : 1024;
-            reading->words = reallocate(reading->words, reading->max_words,
-                                        sizeof *reading->words);
-        }
+        reading->words = grow(reading->words, reading->n_words,
+                              &reading->max_words, sizeof *reading->words);
         word->number = reading->n_words;
         reading->words[reading->n_words++] = word;
     }
@@ -174,7 +168,7 @@ static char *
 read_file(const char *file, const struct corpus_config *config,
           struct corpus *c)
 {
-    FILE *stream = fopen(file, "r");
+    FILE *stream = text_file_open(file);
     char *error;
 
     if (!stream) {

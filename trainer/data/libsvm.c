@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text-file.h"
 #include "trainer/data/readers.h"
 
 #define MAX_KEYS ((size_t) UINT32_MAX)  /* Largest number of keys in all
@@ -138,7 +139,7 @@ libsvm_uninit(struct libsvm *f)
 static char *
 read_file(const char *name, size_t max_n, int n_inputs, struct libsvm *f)
 {
-    FILE *stream = fopen(name, "r");
+    FILE *stream = text_file_open(name);
     char *error;
 
     if (!stream) {

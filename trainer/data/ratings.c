@@ -10,6 +10,7 @@
 
 #include "base/compare.h"
 #include "base/memory.h"
+#include "base/text-file.h"
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
@@ -24,10 +25,7 @@ enum { STREAM_FACTORS = 0x4d46, STREAM_PLACES, STREAM_ORDER };
 static void
 add(struct ratings *r, const struct rating *rating)
 {
-    if (r->n == r->max_n) {
-        r->max_n = r->max_n ? 2 * r->max_n : 1024;
-        r->all = reallocate(r->all, r->max_n, sizeof *r->all);
-    }
+    r->all = grow(r->all, r->n, &r->max_n, sizeof *r->all);
     r->all[r->n++] = *rating;
 }
 
@@ -105,7 +103,7 @@ renumber(struct ratings *r, size_t offset)
 static char *
 read_file(const char *name, size_t max_n, struct ratings *r)
 {
-    FILE *stream = fopen(name, "r");
+    FILE *stream = text_file_open(name);
     char *error;
 
     if (!stream) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text-file.h"
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
@@ -76,10 +77,7 @@ number_of(void **tree, const char *text, size_t length, uint32_t *n)
 static void
 add(struct triples *t, const struct triple *triple)
 {
-    if (t->n == t->max_n) {
-        t->max_n = t->max_n ? 2 * t->max_n : 1024;
-        t->all = reallocate(t->all, t->max_n, sizeof *t->all);
-    }
+    t->all = grow(t->all, t->n, &t->max_n, sizeof *t->all);
     t->all[t->n++] = *triple;
 }
 
@@ -195,7 +193,7 @@ read_folder(const char *folder, struct triples *t)
         FILE *stream;
 
         path = message("%s/%s%s.txt", folder, parts[i], names ? "" : "2id");
-        stream = fopen(path, "r");
+        stream = text_file_open(path);
         t->first[i] = t->n;
         error = stream ? triples_read(path, stream, names, t)
                        : message("%s: %s", path, strerror(errno));

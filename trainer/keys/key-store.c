@@ -584,11 +584,8 @@ wait_for_backlog(struct key_worker *worker)
 static void
 add_rest(struct key_worker *worker, const struct key_item *item)
 {
-    if (worker->n_rest == worker->max_rest) {
-        worker->max_rest = worker->max_rest ? 2 * worker->max_rest : 64;
-        worker->rest = reallocate(worker->rest, worker->max_rest,
-                                  sizeof *worker->rest);
-    }
+    worker->rest = grow(worker->rest, worker->n_rest, &worker->max_rest,
+                        sizeof *worker->rest);
     worker->rest[worker->n_rest++] = *item;
 }
 

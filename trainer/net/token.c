@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "base/memory.h"
+#include "base/text-file.h"
 
 /* Of this process; zeros if it has none. */
 static uint8_t own[TOKEN_LENGTH];
@@ -32,7 +33,7 @@ token_create(void)
 static char *
 read_word(const char *file, char *text, size_t size)
 {
-    FILE *stream = fopen(file, "re");
+    FILE *stream = text_file_open(file);
 
     if (!stream) {
         return message("--token-file: %s: %s", file, strerror(errno));

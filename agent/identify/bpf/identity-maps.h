@@ -151,4 +151,15 @@ struct identity_question {
     __u32 rule; /* Of the second kind, from 1 on; else 0. */
 };
 
+/* The same with IDENTITY_MAY_COPY as its rule, in map "questions": in another
+ * namespace than the agent's, a process connects a socket of TCP that it has
+ * bound to an address and a port, which a connection here may have. */
+#define IDENTITY_MAY_COPY 0xffffffffu
+struct identity_copy {
+    struct identity_question question;
+    __u32 local[4], remote[4]; /* IPv6, IPv4 addresses mapped. */
+    __u32 uid;                 /* Real user of the process. */
+    __be16 ports[2];           /* Local, remote. */
+};
+
 #endif /* agent/identify/bpf/identity-maps.h */

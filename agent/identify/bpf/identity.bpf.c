@@ -29,6 +29,7 @@
 #include "agent/identify/bpf/identity-maps.h"
 #include "wire/slot-tag.h"
 
+#define SOCK_STREAM 1
 #define SOCK_RAW 3
 #define AF_INET 2
 #define AF_INET6 10
@@ -121,8 +122,10 @@ struct {
     __type(value, __u64); /* The kernel rounds up to 8 bytes anyway. */
 } ports SEC(".maps");
 
-/* By thread group, and BY_PORT: CLOCK_BOOTTIME in ns of the last question. */
+/* By thread group, and the kind of question: CLOCK_BOOTTIME in ns of the last
+ * one. */
 #define BY_PORT (1u << 31)
+#define MAY_COPY (1u << 30)
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, N_PROCESSES_ASKED);
@@ -224,29 +227,86 @@ stagecoach_sock(struct bpf_sock *sk)
     return 1;
 }
 
-static __always_inline int
-stamp_connecting(struct bpf_sock_addr *ctx)
+/* Returns a question about a socket that may copy a connection, whose
+ * addresses the caller fills in before it submits that; else NULL. */
+static __always_inline struct identity_copy *
+ask_about_copy(const struct bpf_sock_addr *ctx, const struct bpf_sock *sk)
 {
-    if (ctx->sk) {
-        stamp(bpf_sk_storage_get(&owners, ctx->sk, 0,
-                                 BPF_SK_STORAGE_GET_F_CREATE),
-              bpf_get_netns_cookie(ctx));
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32, key = tgid | MAY_COPY;
+    __u64 now = bpf_ktime_get_boot_ns();
+    __u64 *last = bpf_map_lookup_elem(&asked, &key);
+    struct identity_copy *copy;
+
+    if (last && now - *last < IDENTITY_ASK_NS) {
+        return NULL;
     }
-    return 1;
+    bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
+    copy = bpf_ringbuf_reserve(&questions, sizeof *copy, 0);
+    if (copy) {
+        copy->question.cgroup = 0;
+        copy->question.tgid = tgid;
+        copy->question.rule = IDENTITY_MAY_COPY;
+        copy->uid = bpf_get_current_uid_gid();
+        copy->ports[0] = bpf_htons(sk->src_port);
+        copy->ports[1] = ctx->user_port;
+    }
+    return copy;
+}
+
+/* Stamps a socket.  Returns true if it may copy a connection. */
+static __always_inline bool
+stamp_connecting(struct bpf_sock_addr *ctx, struct bpf_sock *sk)
+{
+    const struct identity_settings *s = get_settings();
+    __u64 netns = bpf_get_netns_cookie(ctx);
+
+    stamp(bpf_sk_storage_get(&owners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE),
+          netns);
+    return s && netns != s->netns && sk->src_port && sk->type == SOCK_STREAM;
 }
 
 SEC("cgroup/connect4")
 int
 stagecoach_con4(struct bpf_sock_addr *ctx)
 {
-    return stamp_connecting(ctx);
+    struct bpf_sock *sk = ctx->sk;
+    struct identity_copy *copy;
+
+    if (!sk || !stamp_connecting(ctx, sk) || !sk->src_ip4) {
+        return 1;
+    }
+    copy = ask_about_copy(ctx, sk);
+    if (copy) {
+        copy->local[0] = copy->local[1] = 0;
+        copy->remote[0] = copy->remote[1] = 0;
+        copy->local[2] = copy->remote[2] = bpf_htonl(0xffff);
+        copy->local[3] = sk->src_ip4;
+        copy->remote[3] = ctx->user_ip4;
+        bpf_ringbuf_submit(copy, 0);
+    }
+    return 1;
 }
 
 SEC("cgroup/connect6")
 int
 stagecoach_con6(struct bpf_sock_addr *ctx)
 {
-    return stamp_connecting(ctx);
+    struct bpf_sock *sk = ctx->sk;
+    struct identity_copy *copy;
+
+    if (!sk || !stamp_connecting(ctx, sk) || !sk->src_ip6[3]) {
+        return 1;
+    }
+    copy = ask_about_copy(ctx, sk);
+    if (copy) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            copy->local[i] = sk->src_ip6[i];
+            copy->remote[i] = ctx->user_ip6[i];
+        }
+        bpf_ringbuf_submit(copy, 0);
+    }
+    return 1;
 }
 
 /* Slots. */

@@ -30,7 +30,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "agent/identify/bpf/tc-program.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "base/clock.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -237,7 +237,7 @@ attach_to_cgroup(const struct identity *id, struct bpf_program *program,
 }
 
 static int
-attach_to_cgroups(const struct identity *id, const char *cgroup)
+attach_to_cgroups(struct identity *id, const char *cgroup)
 {
     int fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct bpf_program *program;
@@ -274,14 +274,6 @@ take_question(void *id_, void *data, size_t size OVS_UNUSED)
     struct identity *id = id_;
     id->take(data, id->aux);
     return 0;
-}
-
-static int
-open_ring(struct identity *id)
-{
-    id->ring =
-        ring_buffer__new(map_fd(id, "questions"), take_question, id, NULL);
-    return id->ring ? 0 : errno;
 }
 
 #define BPFFS "/sys/fs/bpf"
@@ -328,7 +320,9 @@ identity_open(const struct identity_config *config, struct identity **idp)
     }
     if (!error) {
         what = "cannot read the questions of the kernel";
-        error = open_ring(id);
+        id->ring =
+            ring_buffer__new(map_fd(id, "questions"), take_question, id, NULL);
+        error = id->ring ? 0 : errno;
     }
     if (!error) {
         what = "cannot attach the programs to the cgroup";

@@ -18,9 +18,9 @@
  *
  * A pod's packet has lost its socket when it reaches the uplink.  It still has
  * it at the host's end of the pod's interface, where another program writes
- * the slot into bits of the mark; see pods.h.  A packet that has no socket
- * there, as from a pod within the pod, is of the slot that has claimed the
- * network namespace of the interface.
+ * the slot into bits of the mark; see interfaces.h.  A packet that has no
+ * socket there, as from a pod within the pod, is of the slot that has claimed
+ * the network namespace of the interface.
  *
  * For a shim, a tag has a bit too that allows to learn that received packets
  * of the flow are of the slot: only if an answer would go back to where the

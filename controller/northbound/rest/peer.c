@@ -32,6 +32,7 @@ void
 peer_uninit(struct peer *peer)
 {
     free(peer->actor);
+    free(peer->owner);
 }
 
 struct peer
@@ -59,6 +60,27 @@ peer_of_subject(const char *name, const char *unit)
         }
     }
     return (struct peer){ .role = PEER_NONE };
+}
+
+struct peer
+peer_of_account(const char *name)
+{
+    static const char prefix[] = "system:serviceaccount:";
+    const char *space = name + strlen(prefix);
+    size_t n = strncmp(name, prefix, strlen(prefix)) ? 0 : strcspn(space, ":");
+    struct peer peer = { .role = PEER_NONE };
+
+    if (n && space[n]) {
+        char *copy = xmemdup0(space, n);
+
+        peer =
+            (struct peer){ .role = PEER_USER,
+                           .actor = xstrdup(name),
+                           .owner = xasprintf(MEMBERSHIP_NAMESPACE "%s", copy),
+                           .uid = membership_namespace(copy) };
+        free(copy);
+    }
+    return peer;
 }
 
 /* Returns the part 'oid' of the subject of 'crt', or NULL. */

@@ -15,8 +15,9 @@
  * number only.  Over TLS the certificate has the role: the organizational unit
  * (OU) of its subject, which "stagecoach pki issue client" writes.  The
  * server's authority signs certificates of clients only, so hosts have no
- * role.  The table of routes (rest-routes.c) has the role that each request
- * needs.
+ * role.  A service account of Kubernetes is a user (token-review.h); its
+ * searches belong to its namespace, as its pods do.  The table of routes
+ * (rest-routes.c) has the role that each request needs.
  *
  *    struct peer peer = peer_identify(mc);
  *
@@ -55,7 +56,8 @@ struct peer {
     enum peer_role role; /* PEER_NONE: no request is allowed. */
     char *actor;         /* Name of the user, or common name of the
                           * certificate; NULL with PEER_NONE. */
-    uint32_t uid;        /* User of a Unix socket; 0: root, or a
+    char *owner;         /* Of its searches, NULL: the actor. */
+    uint64_t uid;        /* User of a Unix socket, or namespace; 0: root, or a
                           * certificate, which has no number. */
     bool certified;      /* 'actor' is of a certificate. */
 };
@@ -67,6 +69,10 @@ void peer_uninit(struct peer *);
  * subject of a valid certificate.  'unit' is null without one. */
 struct peer peer_of_user(uid_t uid);
 struct peer peer_of_subject(const char *name, const char *unit);
+
+/* Returns the service account 'name', "system:serviceaccount:NAMESPACE:NAME",
+ * which the API server has named.  Other users have no role. */
+struct peer peer_of_account(const char *name);
 
 /* Returns true if an operator has revoked the certificate of 'peer'. */
 bool peer_is_revoked(const struct peer *, const struct cluster *);

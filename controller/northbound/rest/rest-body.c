@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/json-check.h"
 #include "util.h"
 #include "wire/membership.h"
+#include "wire/progress-datagram.h"
+#include "wire/progress-json.h"
 
 /* Prefix of json-check's messages, which ours do not have. */
 #define BODY "body"
@@ -149,23 +153,25 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
 /* Reads the progress of a job; members are those of a progress datagram.
  * Returns as rest_body_edit(). */
 char *
-rest_body_progress(const char *text, size_t size, struct rest_progress *p)
+rest_body_progress(const char *text, size_t size, struct progress *p)
 {
-    struct json_check *jc = open_body(text, size);
-    const struct json_at *top = json_check_top(jc);
+    static const char known[] = "/iteration/metric/value/stage/time/";
+    cJSON *top;
     char *error;
 
-    *p = (struct rest_progress) { .iteration = -1 };
-    p->iteration = json_integer(top, "iteration", 0, 1LL << 50);
-    if (json_has(top, "metric") || json_has(top, "value")) {
-        p->metric = json_name(top, "metric");
-        p->value = json_number(top, "value", -1e300, 1e300);
+    if (strlen(text) != size) {
+        return xstrdup("/: a null byte in the body, text is allowed");
     }
-    json_ignore(top, "stage");
-    json_ignore(top, "time");
-    error = strip_name(json_check_close(jc));
-    if (error) {
-        free(p->metric);
+    top = progress_json_parse(text, size);
+    error = progress_json_read(top, p);
+    for (const cJSON *m = top ? top->child : NULL; m && !error; m = m->next) {
+        char *name = xasprintf("/%s/", m->string ? m->string : "");
+
+        if (!strstr(known, name)) {
+            error = xasprintf("/%.64s: unknown member", m->string);
+        }
+        free(name);
     }
+    cJSON_Delete(top);
     return error;
 }

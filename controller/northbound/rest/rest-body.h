@@ -22,6 +22,8 @@
 
 #include "controller/intent/intent-edit.h"
 
+struct progress;
+
 #define REST_MAX_WORKERS 1024   /* Workers of a job. */
 #define REST_MAX_JOBS 1024      /* Jobs of a stage. */
 #define REST_MAX_RUNG 1000
@@ -29,14 +31,6 @@
 char *rest_body_edit(enum intent_kind, const char *text, size_t size,
                      struct intent_edit *);
 
-struct rest_progress {
-    int64_t iteration;          /* Completed iterations of the job. */
-    char *metric;               /* Name of the metric, or NULL; the caller
-                                 * frees it. */
-    double value;               /* Value of 'metric'. */
-};
-
-char *rest_body_progress(const char *text, size_t size,
-                         struct rest_progress *);
+char *rest_body_progress(const char *text, size_t size, struct progress *);
 
 #endif /* controller/northbound/rest/rest-body.h */

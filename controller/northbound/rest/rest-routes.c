@@ -13,6 +13,7 @@
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-listen.h"
@@ -24,7 +25,9 @@
 #include "sset.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-get.h"
 #include "wire/json-put.h"
+#include "wire/progress-datagram.h"
 
 /* Returns true if 'path' matches 'pattern', in which a segment "{...}" matches
  * any segment of 1 to REST_MAX_ARG - 1 bytes, and stores these segments in
@@ -320,7 +323,8 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
         r->edit.cojob = xstrdup(r->args[0]);
         r->edit.job = xstrdup(r->args[1]);
         if (!r->edit.owner) {
-            r->edit.owner = xstrdup(r->peer->actor);
+            r->edit.owner =
+                xstrdup(r->peer->owner ? r->peer->owner : r->peer->actor);
         }
         r->edit.outcome = nullable_xstrdup(outcome);
         r->edit.rung = rung;
@@ -365,7 +369,7 @@ delete_job(struct rest_request *r)
 static struct rest_answer
 post_progress(struct rest_request *r)
 {
-    struct rest_progress p;
+    struct progress p;
     bool admitted = true;
     struct json *json;
     struct job *job;
@@ -379,18 +383,17 @@ post_progress(struct rest_request *r)
     job = shash_find_data(&r->ctl->cluster->jobs, name);
     free(name);
     if (job && !peer_may_change(r->peer, job->cojob->owner, job->cojob->uid)) {
-        free(p.metric);
         return rest_answer_error(MHD_HTTP_FORBIDDEN,
                                  "%s: the job is not of %s; expected its "
                                  "owner or an operator",
                                  r->path, r->peer->actor);
     }
     if (job) {
-        admitted = demand_progress(r->ctl->cluster, job, &job->rest,
-                                   p.iteration, p.metric, p.value,
-                                   time_msec());
+        admitted = demand_progress(
+            r->ctl->cluster, job, &job->rest, p.iteration,
+            p.has_value && *p.metric ? p.metric : NULL, p.value, time_msec());
+        r->counts->incomplete += p.left_out;
     }
-    free(p.metric);
     if (!admitted) {
         return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/iteration: "
                                  "%"PRId64" is more than the job can have "
@@ -552,8 +555,8 @@ check_query(const struct rest_request *r, const struct rest_route *route)
         second ? second : "", second ? "are" : "is");
 }
 
-struct rest_answer
-rest_route(struct rest_request *r)
+static struct rest_answer
+route(struct rest_request *r)
 {
     struct rest_answer answer;
     const struct rest_route *route;
@@ -582,6 +585,19 @@ rest_route(struct rest_request *r)
             : route == &view_route ? rest_answer_json(
                   control_build_view(find_view(r->path), r->ctl))
                                    : prepare_change(r, route->kind, NULL));
+}
+
+struct rest_answer
+rest_route(struct rest_request *r)
+{
+    struct rest_answer answer = route(r);
+
+    if (answer.status == MHD_HTTP_FORBIDDEN) {
+        owners_refuse(
+            &r->ctl->cluster->owners, r->peer->actor, r->peer->uid,
+            json_string(json_get(answer.json, "error", JSON_STRING)));
+    }
+    return answer;
 }
 
 static void
@@ -617,7 +633,16 @@ get_index(struct rest_request *r OVS_UNUSED)
 struct rest_answer
 rest_authorize(const struct rest_head *head)
 {
-    if (head->peer->role == PEER_NONE) {
+    if (head->has_null) {
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
+                                 "/: a null character (%%00) in the path or "
+                                 "the query; expected text");
+    } else if (head->is_ambiguous) {
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
+                                 "/: the end of the body can be read in two "
+                                 "ways; expected one Content-Length, or "
+                                 "\"Transfer-Encoding: chunked\"");
+    } else if (head->peer->role == PEER_NONE && !head->has_token) {
         return rest_answer_error(
             MHD_HTTP_FORBIDDEN,
             "/: the client has no role; expected a "

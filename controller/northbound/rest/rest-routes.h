@@ -43,7 +43,7 @@ struct policy;
 struct rest_counts;
 
 #define REST_MAX_ARGS 3         /* "{name}"s of a pattern. */
-#define REST_MAX_ARG 64         /* Bytes of a segment, with its null byte. */
+#define REST_MAX_ARG 256        /* Bytes of a segment, with its null byte. */
 #define REST_MAX_BODY (64 * 1024)       /* Bytes. */
 #define REST_MAX_QUOTE 64       /* Characters of a path that errors show. */
 
@@ -55,9 +55,9 @@ enum rest_next {
 
 struct rest_request {
     struct controller *ctl;
-    const struct rest_counts *counts;   /* Counters of the server. */
-    const struct peer *peer;            /* Client. */
-    const struct policy *policy;        /* In force, for limits of users. */
+    struct rest_counts *counts;  /* Counters of the server. */
+    const struct peer *peer;     /* Client. */
+    const struct policy *policy; /* In force, for limits of users. */
     const char *method, *path;
     const char *body;           /* Null-terminated, "" without a body. */
     size_t body_size;           /* Bytes, including null bytes in the body. */
@@ -106,7 +106,14 @@ rest_is_read(const char *method)
 /* Head of a request.  Headers are null if they are missing. */
 struct rest_head {
     const struct peer *peer;
+    bool has_token; /* The peer is known after its review. */
     const char *method;
+    bool has_null;           /* A null character in the path or the query. */
+    bool is_ambiguous;       /* Its length can be read in two ways: by two
+                              * Content-Lengths that differ, by one beside
+                              * Transfer-Encoding, or by a coding that is not
+                              * "chunked".  A proxy may see another request
+                              * in it. */
     const char *host;        /* Host. */
     const char *certificate; /* Of this server, in PEM, or null. */
     const char *site, *dest; /* Sec-Fetch-Site and -Dest: browsers say what

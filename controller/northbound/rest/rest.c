@@ -15,10 +15,13 @@
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
 #include "controller/intent/intent-client.h"
+#include "controller/model/cluster.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/rest/event-stream.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/rest/token-review.h"
 #include "controller/northbound/views/metrics.h"
 #include "controller/ovsdb/answers.h"
 #include "fatal-signal.h"
@@ -49,6 +52,7 @@ struct rest {
     struct controller *ctl;
     struct intent_writer *writer;
     struct event_stream *events;
+    struct token_reviews *tokens;       /* Or NULL. */
     char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     bool users;                 /* All users may connect to Unix sockets. */
     long long next_reload;      /* time_msec() when the files are read. */
@@ -78,8 +82,11 @@ struct conn {
     long long deadline;         /* time_msec() when the request times out. */
     struct peer peer;           /* The client; without an actor until it is
                                  * known. */
+    bool has_token;             /* 'peer' is of the request's token. */
+    bool waiting;               /* For the review of that. */
     bool suspended;             /* libmicrohttpd does not handle it. */
 
+    bool has_null; /* The path or the query has "%00". */
     struct ds body;
     struct change *change;      /* Change being written, or NULL. */
     struct rest_answer answer;  /* To the change, once written. */
@@ -90,6 +97,7 @@ struct conn {
 struct change {
     struct conn *conn;          /* NULL if the connection was closed. */
     struct rest *rest;
+    char *actor;                /* The client. */
     struct intent_edit edit;    /* Owns its strings. */
 };
 
@@ -216,12 +224,36 @@ get_header(struct MHD_Connection *mc, const char *name)
     return MHD_lookup_connection_value(mc, MHD_HEADER_KIND, name);
 }
 
-static unsigned long long
-get_content_length(struct MHD_Connection *mc)
-{
-    const char *length = get_header(mc, MHD_HTTP_HEADER_CONTENT_LENGTH);
+/* Header fields that say where a body ends. */
+struct framing {
+    const char *length, *coding; /* Or NULL. */
+    bool ambiguous;              /* Others may see another end. */
+};
 
-    return length ? strtoull(length, NULL, 10) : 0;
+static enum MHD_Result
+note_framing(void *framing_, enum MHD_ValueKind kind OVS_UNUSED,
+             const char *name, const char *value)
+{
+    struct framing *f = framing_;
+
+    if (!strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
+        f->ambiguous |= f->length && strcmp(f->length, value);
+        f->length = value;
+    } else if (!strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+        f->ambiguous |= f->coding || strcasecmp(value, "chunked");
+        f->coding = value;
+    }
+    f->ambiguous |= f->length && f->coding;
+    return MHD_YES;
+}
+
+static struct framing
+get_framing(struct MHD_Connection *mc)
+{
+    struct framing f = { .length = NULL };
+
+    MHD_get_connection_values(mc, MHD_HEADER_KIND, note_framing, &f);
+    return f;
 }
 
 static const char *
@@ -262,14 +294,19 @@ change_done(void *change_, enum intent_result result, bool changed,
             char *error)
 {
     struct change *change = change_;
-    struct rest_answer answer = answer_change(change, result, changed, error);
+    const struct intent_edit *edit = &change->edit;
+    struct rest_answer answer;
 
+    if (result == INTENT_FORBIDDEN && edit->as_user) {
+        owners_refuse(&change->rest->ctl->cluster->owners, edit->owner,
+                      edit->uid, error);
+    }
+    answer = answer_change(change, result, changed, error);
     if (result == INTENT_WRITTEN && changed) {
-        char *text = intent_edit_to_string(&change->edit);
+        char *text = intent_edit_to_string(edit);
 
         decision_log_append(change->rest->ctl->log, DECISION_OPERATOR,
-                            change->edit.cojob, change->edit.owner, "%s",
-                            text);
+                            edit->cojob, change->actor, "%s", text);
         free(text);
     }
     if (change->conn) {
@@ -280,6 +317,7 @@ change_done(void *change_, enum intent_result result, bool changed,
         rest_answer_uninit(&answer);
     }
     intent_edit_uninit(&change->edit);
+    free(change->actor);
     free(change);
 }
 
@@ -289,11 +327,13 @@ start_change(struct conn *conn, const struct intent_edit *edit)
 {
     struct change *change = xmalloc(sizeof *change);
 
-    *change =
-        (struct change){ .conn = conn, .rest = conn->rest, .edit = *edit };
+    *change = (struct change){ .conn = conn,
+                               .rest = conn->rest,
+                               .actor = xstrdup(conn->peer.actor),
+                               .edit = *edit };
     conn->change = change;
     conn_suspend(conn);
-    intent_writer_add(conn->rest->writer, edit, edit->owner, CHANGE_MS,
+    intent_writer_add(conn->rest->writer, edit, change->actor, CHANGE_MS,
                       change_done, change);
     return MHD_YES;
 }
@@ -371,17 +411,63 @@ start_stream(struct conn *conn)
     return result;
 }
 
+/* Returns the token of the request, or NULL. */
+static const char *
+get_token(struct MHD_Connection *mc)
+{
+    const char *text = get_header(mc, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    return text && !strncasecmp(text, "Bearer ", 7) ? text + 7 : NULL;
+}
+
+/* Finds the peer of the request's token.  Returns false if that takes time:
+ * 'conn' is suspended until its review has ended; or stores an error. */
+static bool
+review_token(struct conn *conn, struct rest_answer *error)
+{
+    const char *user;
+    enum token_state state =
+        token_reviews_ask(conn->rest->tokens, get_token(conn->mc), &user);
+
+    *error = (struct rest_answer){ .status = 0 };
+    if (state == TOKEN_WAITS) {
+        conn->waiting = true;
+        conn_suspend(conn);
+        return false;
+    } else if (state == TOKEN_FAILED) {
+        *error = rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                                   "/: the API server has not reviewed the "
+                                   "token; expected an answer within 5 s");
+        return true;
+    } else if (state == TOKEN_VALID) {
+        conn->peer = peer_of_account(user);
+    }
+    if (conn->peer.role == PEER_NONE) {
+        *error = rest_answer_error(
+            MHD_HTTP_FORBIDDEN,
+            "/: the token is not valid here; expected one of a service "
+            "account for the audience \"" TOKEN_REVIEW_AUDIENCE "\"");
+    }
+    return true;
+}
+
 static enum MHD_Result
 handle_end(struct conn *conn, const char *path, const char *method)
 {
     struct rest_answer answer = conn->answer;
     struct rest_request request;
 
-    if (conn->change) {         /* Closed while the change was written. */
+    if (conn->change || conn->waiting) { /* Closed in the meantime. */
         return MHD_NO;
     } else if (answer.status) { /* The change has been written. */
         conn->answer = (struct rest_answer) { .status = 0 };
         return send_answer(conn, answer);
+    } else if (conn->has_token && !conn->peer.actor) {
+        if (!review_token(conn, &answer)) {
+            return MHD_YES;
+        } else if (answer.status) {
+            return send_answer(conn, answer);
+        }
     }
     request = (struct rest_request){
         .ctl = conn->rest->ctl,
@@ -424,25 +510,45 @@ own_certificate(const struct rest *rest)
 static enum MHD_Result
 handle_head(struct conn *conn, const char *method)
 {
+    const struct framing framing = get_framing(conn->mc);
     struct rest_answer answer;
 
     ds_clear(&conn->body);
+    if (conn->has_token) { /* Each request has its own. */
+        peer_uninit(&conn->peer);
+        conn->peer = (struct peer){ .role = PEER_NONE };
+    }
     if (!conn->peer.actor) {
         conn->peer = peer_identify(conn->mc);
     }
+    conn->has_token =
+        (conn->rest->tokens && !conn->peer.actor && get_token(conn->mc));
     if (peer_is_revoked(&conn->peer, conn->rest->ctl->cluster)) {
         conn->peer.role = PEER_NONE;
     }
     answer = rest_authorize(&(struct rest_head){
         .peer = &conn->peer,
+        .has_token = conn->has_token,
         .method = method,
+        .has_null = conn->has_null,
+        .is_ambiguous = framing.ambiguous,
         .host = get_header(conn->mc, MHD_HTTP_HEADER_HOST),
         .certificate = own_certificate(conn->rest),
         .site = get_header(conn->mc, "Sec-Fetch-Site"),
         .dest = get_header(conn->mc, "Sec-Fetch-Dest"),
         .origin = get_header(conn->mc, MHD_HTTP_HEADER_ORIGIN),
-        .content_length = get_content_length(conn->mc) });
+        .content_length =
+            framing.length ? strtoull(framing.length, NULL, 10) : 0 });
     return answer.status ? send_answer(conn, answer) : MHD_YES;
+}
+
+/* libmicrohttpd's callback for the path and the query of a request before it
+ * decodes them: a "%00" cuts them, so that they name another object. */
+static void *
+note_uri(void *rest OVS_UNUSED, const char *uri, struct MHD_Connection *mc)
+{
+    conn_get(mc)->has_null = strstr(uri, "%00") != NULL;
+    return NULL;
 }
 
 /* libmicrohttpd's callback for the head of a request, for each piece of its
@@ -543,15 +649,16 @@ start_daemon(struct rest *rest, int fd, const struct rest_pem *pem)
 
     return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME
-        | (pem->key ? MHD_USE_TLS : 0), 0, NULL, NULL, handle_request, rest,
-        MHD_OPTION_EXTERNAL_LOGGER, log_message, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd,
+            | (pem->key ? MHD_USE_TLS : 0),
+        0, NULL, NULL, handle_request, rest, MHD_OPTION_EXTERNAL_LOGGER,
+        log_message, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned int) MAX_CONNS,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned int) (pem->key ? MAX_PER_IP : 0),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MAX_HEAD,
         MHD_OPTION_NOTIFY_CONNECTION, conn_changed, rest,
         MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
+        MHD_OPTION_URI_LOG_CALLBACK, note_uri, rest,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
         pem->key ? tls : &none, MHD_OPTION_END);
 }
@@ -667,6 +774,11 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     if (remotes->n == 1 && !strcmp(remotes->names[0], "none")) {
         return NULL;
     }
+    error =
+        options->api_server ? token_reviews_check(options->api_server) : NULL;
+    if (error) {
+        return error;
+    }
     rest = xzalloc(sizeof *rest);
     rest->ctl = ctl;
     ovs_list_init(&rest->conns);
@@ -677,6 +789,10 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     rest->users = options->users;
     rest->writer = intent_writer_create(options->intent, ANSWERS_PROBE_MS);
     rest->events = event_stream_create(ctl);
+    if (options->api_server) {
+        rest->tokens =
+            token_reviews_create(options->api_server, options->api_account);
+    }
     for (size_t i = 0; !error && i < remotes->n; i++) {
         error = add_listener(rest, remotes->names[i], &options->tls);
     }
@@ -709,6 +825,7 @@ rest_destroy(struct rest *rest)
         free(listener);
     }
     event_stream_destroy(rest->events);
+    token_reviews_destroy(rest->tokens);
     free(rest->key);
     free(rest->certificate);
     free(rest->ca_cert);
@@ -738,6 +855,20 @@ run_old(struct rest *rest, struct listener *listener)
     }
 }
 
+/* Has requests ask for their tokens again. */
+static void
+resume_reviewed(struct rest *rest)
+{
+    struct conn *conn;
+
+    LIST_FOR_EACH (conn, node, &rest->conns) {
+        if (conn->waiting) {
+            conn->waiting = false;
+            conn_resume(conn);
+        }
+    }
+}
+
 void
 rest_run(struct rest *rest)
 {
@@ -749,6 +880,9 @@ rest_run(struct rest *rest)
     rest->again = false;
     intent_writer_run(rest->writer);
     event_stream_run(rest->events);
+    if (rest->tokens && token_reviews_run(rest->tokens)) {
+        resume_reviewed(rest);
+    }
     close_conns(rest);
     reload_listeners(rest);
     LIST_FOR_EACH (listener, node, &rest->listeners) {
@@ -781,6 +915,9 @@ rest_wait(const struct rest *rest)
     }
     intent_writer_wait(rest->writer);
     event_stream_wait(rest->events);
+    if (rest->tokens) {
+        token_reviews_wait(rest->tokens);
+    }
     LIST_FOR_EACH (listener, node, &rest->listeners) {
         wait_daemon(listener->daemon);
         if (listener->old) {

@@ -14,8 +14,8 @@
  * are limited: the number of connections is small, a request that takes longer
  * than REQUEST_MS closes its connection, and if all connections are in use,
  * the one with the soonest timeout is closed for the next client.  A request
- * that waits for the database and a stream without events are suspended, and
- * then cost nothing.
+ * that waits for the database or an API server and a stream without events are
+ * suspended, and then cost nothing.
  *
  * Certificates expire after some months.  The server reads the files of TLS
  * once a second.  If they have changed and match, another daemon of
@@ -40,6 +40,9 @@ struct rest_options {
     const struct svec *remotes; /* "unix:PATH", "pssl:PORT[:IP]", "none". */
     const char *intent;         /* Remote of the intent database. */
     bool users;                 /* All users may connect to Unix sockets. */
+    const char *api_server;     /* That reviews tokens (token-review.h), NULL:
+                                 * none count. */
+    const char *api_account;    /* Folder for that. */
     struct rest_tls tls;
 };
 

@@ -20,4 +20,16 @@ struct json *cojobs_report_hosts(const struct cluster *);
 /* 'job' is "COJOB/JOB". */
 struct json *cojobs_report_job(const struct cluster *, const char *job);
 
+/* Use of the ports of the order by jobs, as measured.
+ *
+ * ports_report() returns {"ports": [{"port", "busy_s"}]}: how long the traffic
+ * of jobs has used the port, all together.  The difference of two calls by the
+ * time between them is the port's load.
+ *
+ * A host counts what its jobs send and receive.  What crosses a port between
+ * switches is computed from what hosts have sent to each other for live jobs
+ * (demand.h), so it decreases when a job ends.  Main thread only. */
+
+struct json *ports_report(const struct cluster *);
+
 #endif /* controller/northbound/views/cojobs-report.h */

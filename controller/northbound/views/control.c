@@ -19,9 +19,8 @@
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/cojobs-report.h"
 #include "controller/northbound/views/explain-report.h"
-#include "controller/northbound/views/newer.h"
-#include "controller/northbound/views/ports-report.h"
 #include "controller/northbound/views/status-report.h"
+#include "controller/northbound/views/users-report.h"
 #include "controller/southbound/switches.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
@@ -234,6 +233,7 @@ const struct control_view control_views[] = {
     { "stages", "controller/stages", stages_to_json },
     { "status", "controller/status", status_to_json },
     { "switches", "controller/switches", switches_to_json },
+    { "users", "controller/users", .of_cluster = users_report },
 };
 const size_t n_control_views = ARRAY_SIZE(control_views);
 

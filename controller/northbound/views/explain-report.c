@@ -15,6 +15,7 @@
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/overrides.h"
+#include "controller/model/owners.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
@@ -227,21 +228,62 @@ explain_overrides(struct explanation *e)
     }
 }
 
+/* Names what was refused to the owner of the job, and on its hosts. */
+static void
+explain_owner(struct explanation *e)
+{
+    const struct owner *owner = e->job->cojob->account;
+    const char *why = owner_refusal(owner);
+    const struct shash_node *node;
+
+    if (why) {
+        add_sentence(e,
+                     "%" PRIu64 " requests of its owner were refused, the "
+                     "last one: %s",
+                     owner->refused, why);
+    }
+    SHASH_FOR_EACH (node, &e->job->traffic) {
+        const struct host *host = ((struct job_traffic *) node->data)->host;
+
+        for (size_t i = 0; i < host->n_users; i++) {
+            const struct telemetry_user *user = &host->users[i];
+
+            if (!*user->pod && user->uid && user->uid == e->job->cojob->uid) {
+                add_sentence(
+                    e,
+                    "on %s its owner has %" PRIu64 " entries of tables, "
+                    "more than its share, and %" PRIu64 " were refused: "
+                    "shares are of all users alike, and no member of the "
+                    "policy changes them",
+                    node->name, user->entries, user->refused);
+            }
+        }
+    }
+}
+
 /* Names the hosts with processes that claim the job and are not admitted. */
 static void
 explain_refusals(struct explanation *e)
 {
+    static const char *const remedies[] = {
+        [MEMBERSHIP_UNREGISTERED] = "",
+        [MEMBERSHIP_OTHER_USER] = "; no member of the policy changes that: "
+                                  "an operator can announce the search for "
+                                  "them",
+        [MEMBERSHIP_ELSEWHERE] = "; no member of the policy changes that: "
+                                 "announce the job's places",
+    };
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, &e->job->refused) {
         const struct job_refusal *r = node->data;
         char *why = job_refusal_to_string(e->job, r);
 
-        add_sentence(e, "processes on %s claim it, or did, %s: they are %s",
+        add_sentence(e, "processes on %s claim it, or did, %s: they are %s%s",
                      node->name,
                      r->reason == MEMBERSHIP_ELSEWHERE ? "and do not count"
                                                        : "without priority",
-                     why);
+                     why, remedies[r->reason]);
         free(why);
     }
 }
@@ -265,22 +307,48 @@ explain_revocations(struct explanation *e)
     }
 }
 
+/* Adds where the job is by its own reports, if jumps of them do not count. */
+static void
+explain_jumps(struct explanation *e)
+{
+    const struct progress_source *most = &e->job->rest;
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &e->job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->progress.skipped > most->skipped) {
+            most = &t->progress;
+        }
+    }
+    if (most->skipped) {
+        add_sentence(e,
+                     "it reports iteration %" PRId64 ": its jumps by %" PRId64
+                     " iterations do not count",
+                     most->iteration + most->skipped, most->skipped);
+    }
+}
+
 /* Names the numbers of progress reports that did not count. */
 static void
 explain_progress_refusals(struct explanation *e)
 {
     const struct progress_bound *b = &e->job->bound;
 
+    explain_jumps(e);
     if (e->job->reports_refused) {
-        add_sentence(e, "hosts have refused %"PRIu64" progress reports of "
-                     "processes that may not report for it",
+        add_sentence(e,
+                     "hosts have refused %" PRIu64 " progress reports of "
+                     "processes that may not report for it: its owner and "
+                     "the policy's /trust decide which may",
                      e->job->reports_refused);
     }
     if (b->n_refused) {
         add_sentence(e,
                      "%" PRIu64 " progress reports did not count, the last "
                      "one of iteration %" PRId64 " from %s: more than the "
-                     "traffic of other hosts can have carried",
+                     "traffic of other hosts can have carried, whatever the "
+                     "policy",
                      b->n_refused, b->refused,
                      e->job->refused_host ? e->job->refused_host->name
                                           : "a client");
@@ -455,6 +523,7 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     e.why = json_array_create_empty();
     ends = json_object_create();
     explain_overrides(&e);
+    explain_owner(&e);
     explain_refusals(&e);
     explain_revocations(&e);
     explain_progress_refusals(&e);

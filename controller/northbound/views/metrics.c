@@ -17,6 +17,7 @@
 #include "controller/hosts/telemetry.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
+#include "controller/northbound/views/users-report.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
 #include "controller/southbound/switches.h"
@@ -146,7 +147,7 @@ put_controller(struct ds *out, const struct controller *ctl)
         switches_applied(ctl->switches));
     put(out, "cables_wrong", "gauge",
         "Directions of links that lose probes or differ from the topology.",
-        switches_n_alarms(ctl->switches));
+        switches_n_wrong_cables(ctl->switches));
     put(out, "decisions_logged_total", "counter",
         "Number of entries in the decision log so far.",
         decision_log_last(ctl->log));
@@ -178,6 +179,9 @@ put_process(struct ds *out, const struct rest_counts *counts)
     }
     put(out, "http_refused_total", "counter",
         "HTTP requests of unauthorized clients.", counts->refused);
+    put(out, "http_incomplete_total", "counter",
+        "Reports of progress without a member that was no number or name.",
+        counts->incomplete);
     put(out, "http_hung_up_total", "counter",
         "HTTP connections closed by a timeout or to make room.",
         counts->hung_up);
@@ -295,14 +299,14 @@ put_hosts(struct ds *out, const struct cluster *c)
 
 /* Writes the metric NAME of the first 'n' jobs of 'nodes'; VALUE is an
  * expression of 'job'. */
-#define PUT_JOBS(NAME, HELP, VALUE)                                     \
-    describe(out, NAME, "gauge", HELP);                                 \
-    for (size_t i_ = 0; i_ < n; i_++) {                                 \
-        const struct job *job = nodes[i_]->data;                        \
-                                                                        \
-        ds_put_format(out, PREFIX NAME                                  \
-                      "{cojob=\"%s\",job=\"%s\"} %.17g\n",              \
-                      job->cojob->name, job->name, (double) (VALUE));   \
+#define PUT_JOBS(NAME, HELP, VALUE)                                         \
+    describe(out, NAME, "gauge", HELP);                                     \
+    for (size_t i_ = 0; i_ < n; i_++) {                                     \
+        const struct job *job = nodes[i_]->data;                            \
+                                                                            \
+        ds_put_format(out,                                                  \
+                      PREFIX NAME "{cojob=\"%s\",job_name=\"%s\"} %.17g\n", \
+                      job->cojob->name, job->name, (double) (VALUE));       \
     }
 
 static void
@@ -335,11 +339,70 @@ put_jobs(struct ds *out, const struct cluster *c)
     free(nodes);
 }
 
+/* Appends the labels of a user with any characters in the name, and ends
+ * them with 'more'. */
+static void
+put_user(struct ds *out, const char *metric, const struct user_row *row,
+         const char *more)
+{
+    ds_put_format(out, PREFIX "%s{user=\"", metric);
+    for (const char *p = row->name; *p; p++) {
+        ds_put_char(out, strchr("\"\\\n", *p) ? '?' : *p);
+    }
+    ds_put_format(out, "\",uid=\"%" PRIu64 "\",pod_space=\"%s\"%s} ", row->uid,
+                  row->pod, more);
+}
+
+#define PUT_USERS(NAME, HELP, VALUE)                     \
+    describe(out, NAME, "gauge", HELP);                  \
+    for (size_t i_ = 0; i_ < n; i_++) {                  \
+        const struct user_row *user = &users[i_];        \
+                                                         \
+        put_user(out, NAME, user, "");                   \
+        ds_put_format(out, "%.17g\n", (double) (VALUE)); \
+    }
+
+static void
+put_users(struct ds *out, const struct cluster *c)
+{
+    size_t n_all;
+    struct user_row *users = users_collect(c, &n_all);
+    size_t n = MIN(n_all, METRICS_MAX_USERS);
+
+    put(out, "users_left_out", "gauge",
+        "Number of users beyond the limit, without metrics of their own.",
+        n_all - n);
+    PUT_USERS("user_weight", "Sum of the weights of the running cojobs.",
+              user->weight);
+    PUT_USERS("user_places", "Processes of the live jobs, by the intent.",
+              user->places);
+    PUT_USERS("user_served_seconds",
+              "What counts for the next searches, seconds of all ports.",
+              user->served);
+    PUT_USERS("user_table_entries",
+              "Entries of hosts' tables, where they exceed the share.",
+              user->entries);
+    describe(out, "user_refused", "gauge",
+             "Requests, claims of processes and entries of tables that were "
+             "refused.");
+    for (size_t i = 0; i < n; i++) {
+        for (int what = 0; what < N_USER_REFUSALS; what++) {
+            char *label = xasprintf(",what=\"%s\"", user_refusal_names[what]);
+
+            put_user(out, "user_refused", &users[i], label);
+            ds_put_format(out, "%" PRIu64 "\n", users[i].refused[what]);
+            free(label);
+        }
+    }
+    free(users);
+}
+
 void
 metrics_put_cluster(struct ds *out, const struct cluster *c)
 {
     put_hosts(out, c);
     put_jobs(out, c);
+    put_users(out, c);
 }
 
 char *

@@ -10,9 +10,14 @@
  * their own.
  *
  * Prometheus needs memory for each value of a label.  Hosts, with about fifty
- * series each, are limited to METRICS_MAX_HOSTS and jobs to METRICS_MAX_JOBS;
+ * series each, are limited to METRICS_MAX_HOSTS, and jobs and users likewise;
  * the number of those left out is a metric.  Values that change by themselves,
  * such as a rung, a rank or a message, are not labels.
+ *
+ * Prometheus and its operator set the labels job, instance, namespace, pod,
+ * container, service, endpoint and node of each scrape, and rename a metric's
+ * own, so no label here has one of these names; "honorLabels", with which a
+ * target could replace them, stays off.
  *
  * The caller frees the string.  Main thread only. */
 
@@ -25,11 +30,14 @@ struct ds;
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define METRICS_MAX_HOSTS 2000
 #define METRICS_MAX_JOBS 2000
+#define METRICS_MAX_USERS 1000
 
 /* Counters of the HTTP server. */
 struct rest_counts {
     uint64_t answers[6];        /* By the first digit of the status. */
     uint64_t refused;           /* Requests that were not authorized. */
+    uint64_t incomplete;        /* Reports of progress without a member that
+                                 * was none. */
     uint64_t hung_up;           /* Connections closed by a timeout or to make
                                  * room for another. */
     uint64_t connections;       /* Open connections. */
@@ -38,7 +46,7 @@ struct rest_counts {
 
 char *metrics_to_string(const struct controller *, const struct rest_counts *);
 
-/* Appends the metrics of hosts and jobs to 'out'. */
+/* Appends the metrics of hosts, jobs and users to 'out'. */
 void metrics_put_cluster(struct ds *out, const struct cluster *);
 
 #endif /* controller/northbound/views/metrics.h */

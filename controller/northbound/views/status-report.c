@@ -5,6 +5,7 @@
 #include "controller/northbound/views/status-report.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "controller/decide/decide-rows.h"
@@ -13,7 +14,6 @@
 #include "controller/model/cluster.h"
 #include "controller/model/host-word.h"
 #include "controller/model/overrides.h"
-#include "controller/northbound/views/newer.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
 #include "controller/southbound/switches.h"
@@ -22,6 +22,43 @@
 #include "util.h"
 #include "wire/alarm.h"
 #include "wire/json-put.h"
+
+struct newer *
+newer_find(const struct cluster *c, const struct switches *switches, size_t *n)
+{
+    size_t n_hosts, n_switches = switches ? switches_count(switches) : 0;
+    const struct host **hosts = cluster_known_hosts(c, &n_hosts);
+    struct newer *newer = xcalloc(n_hosts + n_switches + 1, sizeof *newer);
+
+    *n = 0;
+    for (size_t i = 0; i < n_hosts; i++) {
+        if (host_refuses(c, hosts[i])) {
+            newer[(*n)++] =
+                (struct newer){ hosts[i]->name, hosts[i]->generation };
+        }
+    }
+    for (size_t i = 0; i < n_switches; i++) {
+        struct newer *next = &newer[*n];
+
+        next->generation = switches_newest(switches, i, &next->name);
+        *n += c->generation && next->generation > c->generation;
+    }
+    free(hosts);
+    return newer;
+}
+
+int64_t
+newer_to_raise(const struct newer *newer, size_t n, int64_t generation)
+{
+    int64_t newest = generation;
+
+    for (size_t i = 0; i < n; i++) {
+        if (newer[i].generation - generation <= NEWER_MAX_RAISE) {
+            newest = MAX(newest, newer[i].generation);
+        }
+    }
+    return newest;
+}
 
 /* A share of bytes of known jobs below LEAST_COVERAGE raises an alarm, once
  * COVERAGE_BYTES have been sent. */
@@ -41,7 +78,7 @@ struct hosts_summary {
     double ip_bytes;            /* IP bytes sent by all hosts. */
     double tagged_bytes;        /* Part of 'ip_bytes' of known jobs. */
     struct alarm_names disconnected, bypass, lagging, refusing, oversized,
-        twins, later, silent, hogs;
+        twins, ambiguous, later, silent, hogs;
 };
 
 static bool
@@ -98,12 +135,21 @@ summary_init(struct hosts_summary *s, const struct cluster *c)
 {
     size_t n;
     const struct host **hosts = cluster_known_hosts(c, &n);
+    const struct shash_node *node;
 
     *s = (struct hosts_summary){ .lag_ms = 0 };
     for (size_t i = 0; i < n; i++) {
         add_host(s, hosts[i]);
     }
     free(hosts);
+    SHASH_FOR_EACH (node, &c->labels) {
+        const struct host *host = node->data;
+
+        if (cluster_is_ambiguous(c, node->name)) {
+            alarm_name(&s->ambiguous, "%s (%s, %s)", node->name, host->name,
+                       host->alike->name);
+        }
+    }
 }
 
 /* Returns the share of the sent bytes that belong to known jobs, 0 to 1. */
@@ -271,7 +317,7 @@ add_hosts(struct json *alarms, struct hosts_summary *s)
     alarm_about(alarms, ALARM_JOBS_REFUSED, &s->refusing,
                 "jobs were refused on ",
                 ": a user or the host has too many, or processes name the job "
-                "of another user");
+                "of another user, or copy a connection");
     alarm_about(alarms, ALARM_TABLE_FULL, &s->hogs,
                 "more than a share of a table is asked for by ",
                 ": nobody else loses by it");
@@ -287,6 +333,10 @@ add_faulty_hosts(struct json *alarms, struct hosts_summary *s)
     alarm_about(alarms, ALARM_TWIN_HOSTS, &s->twins,
                 "two machines report in turns as ",
                 ": give one of them another name and certificate");
+    alarm_about(alarms, ALARM_HOST_NAME, &s->ambiguous,
+                "jobs or the topology name a host by a first label that two "
+                "hosts have: ",
+                ": give the whole name");
     alarm_about(alarms, ALARM_AGENT_VERSION, &s->later,
                 "an agent of a later version than this controller runs on ",
                 ": update the controllers first");

@@ -47,6 +47,9 @@ VLOG_DEFINE_THIS_MODULE(openflow);
 #define RETRY_MSEC 10000        /* Delay before a refused switch is retried. */
 #define MAX_CHANGES 2000        /* Changes sent between two dumps. */
 #define MAX_FAILED 7            /* Limit of 'failed': a retry each minute. */
+#define SILENT_FAILED                              \
+    3 /* 'failed' of a switch that gives no error, \
+       * when that becomes its reason: 3 s. */
 #define DEMOTED "another controller has become primary"
 
 /* State of the connection, in the order of its setup. */
@@ -101,7 +104,8 @@ struct openflow {
                                  * were sent before, up to MAX_FAILED. */
     bool sent;                  /* Changes were sent since the last dump. */
     uint32_t first_xid, last_xid; /* Of the messages of these changes. */
-    bool changes_refused;         /* 'reason' is an error to these changes. */
+    unsigned int n_refused;       /* Errors to these changes. */
+    enum ofperr refusal;          /* The first one. */
     long long int verified;     /* time_msec() of the last whole dump, or 0. */
     bool suspect;               /* Flows were deleted since the beginning of
                                  * the last dump. */
@@ -326,13 +330,17 @@ reconcile(struct openflow *of)
     of->in_sync = !n;
     of->failed = n && of->sent ? MIN(of->failed + 1, MAX_FAILED) : 0;
     of->sent = n > 0;
-    of->changes_refused = false;
+    of->n_refused = 0;
     of->state = ST_IDLE;
     of->next = of->verified + dump_interval(of, n);
     if (!n) {
         free(of->reason);
         of->reason = NULL;
     } else {
+        if (of->failed >= SILENT_FAILED && !of->reason) {
+            of->reason = xstrdup("the switch has not made changes that were "
+                                 "sent again, and gives no error");
+        }
         VLOG_INFO("%s: sending %"PRIuSIZE" changes", of->target, n);
         if (v >= OFP14_VERSION) {
             make_bundle(&messages, v, ++of->bundle_id);
@@ -347,17 +355,21 @@ reconcile(struct openflow *of)
     }
 }
 
-/* Handles 'error', a reply to changes, which a dump follows.  The first error
- * to a bundle is the cause. */
+/* Handles 'error', a reply to changes, which a dump follows; 0 for one that
+ * OpenFlow does not define.  The first error is the cause; one of a bundle
+ * undoes all of it. */
 static void
 handle_refused_changes(struct openflow *of, enum ofperr error)
 {
-    if (!of->changes_refused) {
-        of->changes_refused = true;
-        free(of->reason);
-        of->reason = xasprintf("the switch refuses changes: %s",
-                               ofperr_get_name(error));
-    }
+    const char *name;
+
+    of->refusal = of->n_refused++ ? of->refusal : error;
+    name = of->refusal ? ofperr_get_name(of->refusal) : "an unknown error";
+    free(of->reason);
+    of->reason = (get_version(of) >= OFP14_VERSION
+                      ? xasprintf("the switch refuses all changes: %s", name)
+                      : xasprintf("the switch refuses %u changes: %s",
+                                  of->n_refused, name));
 }
 
 static void

@@ -360,8 +360,11 @@ find_hosts(const struct cluster *c, const struct topology *t)
 
     SHASH_FOR_EACH (node, &c->hosts) {
         const struct host *host = node->data;
+        const char *name = host_short_name(c, host);
+        int index = topology_find_host(t, host->name);
 
-        hosts[host->index] = topology_find_host(t, host->name);
+        hosts[host->index] =
+            index < 0 && name ? topology_find_host(t, name) : index;
     }
     return hosts;
 }

@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "base/json-check.h"
+#include "base/name.h"
 #include "util.h"
+#include "wire/certificate.h"
 
 const char *const queue_kind_names[N_QUEUE_KINDS + 1] = {
     [QUEUES_HTB] = "linux-htb",
@@ -96,7 +98,10 @@ read_target(const struct json_at *at, const char *member)
 static char *
 read_identity(const struct json_at *at, const char *name)
 {
-    char *text = json_string_or(at, "identity", name ? name : "");
+    char cn[CERTIFICATE_NAME_SIZE], *text;
+
+    name_shorten(name ? name : "", cn, sizeof cn);
+    text = json_string_or(at, "identity", cn);
 
     if (text && json_has(at, "identity")
         && (!*text || strlen(text) > TOPOLOGY_MAX_IDENTITY)) {

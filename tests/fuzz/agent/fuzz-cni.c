@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/cni-request.h"
+#include "agent/launch/pod-identity.h"
+#include "base/name.h"
 #include "tests/fuzz/must.h"
-#include "wire/cgroup-path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,8 +21,8 @@ static void
 check_identity(const struct cni_request *r)
 {
     if (r->command != CNI_VERSION_COMMAND && r->identity.job[0]) {
-        must(cgroup_name_is_valid(r->identity.job));
-        must(cgroup_name_is_valid(r->identity.cojob));
+        must(name_is_valid(r->identity.job));
+        must(name_is_valid(r->identity.cojob));
         must(r->identity.rung >= -1 && r->identity.rung <= 1000);
     }
     must(!r->warning || !strchr(r->warning, '\n'));

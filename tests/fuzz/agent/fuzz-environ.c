@@ -11,8 +11,15 @@
 #include <string.h>
 
 #include "agent/identify/environ.h"
+#include "base/name.h"
 #include "tests/fuzz/must.h"
-#include "wire/cgroup-path.h"
+
+static char *
+nobody(pid_t pid)
+{
+    (void) pid;
+    return NULL;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,14 +27,14 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *copy = copy_bytes(data, size);
-    char *name = environ_job(copy, size, 1000);
+    char *name = environ_job(copy, size, 1000, nobody, 0);
 
     if (name) {
         char *slash = strchr(name, '/');
 
         must(slash);
         *slash = '\0';
-        must(cgroup_name_is_valid(name) && cgroup_name_is_valid(slash + 1));
+        must(name_is_valid(name) && name_is_valid(slash + 1));
     }
     free(name);
     free(copy);

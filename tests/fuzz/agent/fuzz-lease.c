@@ -19,9 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/peers.h"
+#include "agent/host-rows.h"
 #include "agent/telemetry.h"
-#include "agent/wanted.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "agent/tail/log-decoder.h"
+#include "base/name.h"
 #include "tests/fuzz/must.h"
-#include "wire/cgroup-path.h"
 #include "wire/log-spec.h"
 
 static inline bool
@@ -24,7 +24,7 @@ fuzz_log_take(struct log_decoder *d, struct progress *p)
     if (told) {
         must(p->iteration >= 0 && p->stage >= -1);
         must(memchr(p->metric, '\0', sizeof p->metric));
-        must(!*p->metric || cgroup_name_is_valid(p->metric));
+        must(!*p->metric || name_is_valid_metric(p->metric));
         must(!p->has_value || isfinite(p->value));
         must(!log_decoder_take(d, p));
     }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "tests/fuzz/must.h"
-#include "wire/cgroup-path.h"
 #include "wire/log-spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,7 +23,7 @@ check(const struct log_spec *s)
     struct log_spec copy;
 
     must(path[0] == '/');
-    must(!s->keys[LOG_NAME] || cgroup_name_is_valid(s->keys[LOG_NAME]));
+    must(!s->keys[LOG_NAME] || name_is_valid_metric(s->keys[LOG_NAME]));
     must(s->keys[LOG_ITERATION] || s->format == LOG_TFEVENTS
          || s->format == LOG_MLFLOW);
     must(!log_spec_parse("text", text, &copy));

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "agent/launch/pod-identity.h"
+#include "base/name.h"
 #include "tests/fuzz/must.h"
-#include "wire/cgroup-path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,8 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 check_identity(const struct pod_identity *id)
 {
-    must(cgroup_name_is_valid(id->job));
-    must(cgroup_name_is_valid(id->cojob));
+    must(name_is_valid(id->job));
+    must(name_is_valid(id->cojob));
     must(id->rung >= -1 && id->rung <= 1000);
 }
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "tests/fuzz/must.h"
-#include "wire/cgroup-path.h"
 #include "wire/progress-datagram.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,7 +27,7 @@ check_name(char *name)
     slash = strchr(name, '/');
     must(slash);
     *slash = '\0';
-    must(cgroup_name_is_valid(name) && cgroup_name_is_valid(slash + 1));
+    must(name_is_valid(name) && name_is_valid(slash + 1));
 }
 
 int
@@ -46,7 +46,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(p.iteration >= (p.control_port ? -1 : 0));
         must(p.stage >= -1 && p.time >= 0);
         must(memchr(p.metric, '\0', sizeof p.metric));
-        must(!*p.metric || cgroup_name_is_valid(p.metric));
+        must(!*p.metric || name_is_valid_metric(p.metric));
         must(!p.has_value || isfinite(p.value));
     }
     free(error);

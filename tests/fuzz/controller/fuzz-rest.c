@@ -14,6 +14,7 @@
 #include "controller/model/cluster.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/views/metrics.h"
 #include "openvswitch/json.h"
 #include "tests/fuzz/must.h"
 #include "util.h"
@@ -100,7 +101,9 @@ ask(char *head, const char *body, size_t body_size)
     char *path = strchr(head, ' ');
     static char somebody[] = "somebody";
     static const struct peer peer = { PEER_OPERATOR, somebody, 0 };
+    struct rest_counts counts = { .refused = 0 };
     struct rest_request r = { .ctl = get_controller(),
+                              .counts = &counts,
                               .method = head,
                               .peer = &peer,
                               .body = body,

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "shim/cc/cc.h"
-#include "shim/cc/hello.h"
+#include "shim/cc/message.h"
 #include "shim/classify/classify.h"
 #include "shim/classify/job-slot.h"
 #include "shim/queue/job-queue.h"

@@ -142,6 +142,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_mirror(&out, &in);
     check_common(frame, size, &out);
     parse_inner(frame, true, &any, &inner);
+    parse_inner(frame, false, &any, &in);
+    check_mirror(&inner, &in);
 
     struct classifier c = { .flows = flows, .slots = slots };
 

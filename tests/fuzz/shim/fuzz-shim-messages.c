@@ -7,7 +7,7 @@
 
 #include <netinet/in.h>
 
-#include "shim/cc/grant-message.h"
+#include "shim/cc/message.h"
 #include "shim/cc/segment.h"
 #include "shim/cc/takeover-state.h"
 #include "tests/fuzz/shim/cc-frames.h"

@@ -4,6 +4,7 @@
 
 #include <config.h>
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/identify/cgroup.h"
-#include "agent/identify/claim.h"
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
@@ -31,63 +30,8 @@ ignore_job(struct job *job OVS_UNUSED, void *n)
     ++*(int *) n;
 }
 
-static struct job *
-job_of_cgroup(const struct registry *r, uint64_t id)
-{
-    struct claim_what what = { CLAIMS_CGROUP, id };
-    const struct claim *claim = registry_best_claim(r, &what, NULL);
-
-    return claim ? claim->job : NULL;
-}
-
-/* A look at a tree that has nothing. */
-static int
-look(struct registry *r)
-{
-    int n_gone = 0;
-
-    r->class.end = ignore_job;
-    r->aux = &n_gone;
-    registry_begin(r);
-    registry_end(r);
-    return n_gone;
-}
-
-static void
-assert_owner(const struct registry *r, const struct claim_what *whats,
-             size_t n, const char *name)
-{
-    const struct claim *claim = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        claim = registry_best_claim(r, &whats[i], claim);
-    }
-    if (!name) {
-        assert_null(claim);
-    } else {
-        assert_non_null(claim);
-        assert_string_equal(claim->job->name, name);
-    }
-}
-
 /* Users. */
 enum { ANN = 1000, BOB = 1001 };
-
-static struct job *
-claim_by(struct registry *r, uint64_t uid, const char *name, uint64_t pid)
-{
-    const struct claim_what what = { CLAIMS_PROCESS, pid };
-
-    return registry_claim(r, CLAIM_ENVIRONMENT, name, &what, &uid, 0);
-}
-
-static void
-assert_job_of(const struct registry *r, uint64_t pid, const char *name)
-{
-    const struct claim_what what = { CLAIMS_PROCESS, pid };
-
-    assert_owner(r, &what, 1, name);
-}
 
 static struct registry r;
 
@@ -105,104 +49,177 @@ tear_down(void **state OVS_UNUSED)
     return 0;
 }
 
+/* A look at a tree that has nothing. */
+static int
+look(void)
+{
+    int n_gone = 0;
+
+    r.class.end = ignore_job;
+    r.aux = &n_gone;
+    registry_begin(&r);
+    registry_end(&r);
+    return n_gone;
+}
+
 static void
-more_believed_source_decides(void **state OVS_UNUSED)
+assert_owner(const struct claim_what *whats, size_t n, const char *name)
+{
+    const struct claim *claim = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        claim = registry_best_claim(&r, &whats[i], claim);
+    }
+    assert_string_equal(claim ? claim->job->name : "", name ? name : "");
+}
+
+static struct job *
+claim(enum claim_source source, const char *name,
+      const struct claim_what *what)
+{
+    return registry_claim(&r, source, name, what, NULL, 0);
+}
+
+static bool
+unclaim(enum claim_source source, const char *name,
+        const struct claim_what *what)
+{
+    return registry_unclaim(&r, source, name, what);
+}
+
+/* The same of a launcher that names the user. */
+static struct job *
+launch(uint64_t uid, const char *name, const struct claim_what *what)
+{
+    return registry_claim(&r, CLAIM_LAUNCHER, name, what, &uid, 0);
+}
+
+static struct job *
+claim_by(uint64_t uid, const char *name, uint64_t pid)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    return registry_claim(&r, CLAIM_ENVIRONMENT, name, &what, &uid, 0);
+}
+
+static void
+assert_job_of(uint64_t pid, const char *name)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    assert_owner(&what, 1, name);
+}
+
+static bool
+may_join(const struct job *job, uint64_t uid)
+{
+    return registry_may_join(&r, job->name, uid, false);
+}
+
+/* Returns whether processes have lost their job since the last call. */
+static bool
+has_lost(void)
+{
+    bool lost = r.has_lost;
+
+    r.has_lost = false;
+    return lost;
+}
+
+static void
+set_gpus(const struct claim_what *what, unsigned int n)
+{
+    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, what), n);
+}
+
+FIXTURE_TEST(more_believed_source_decides)
 {
     const struct claim_what whats[] = { a_process, a_cgroup, a_netns };
 
-    assert_owner(&r, whats, 3, NULL);
-    registry_claim(&r, CLAIM_PORT, "c/port", &a_process, NULL, 0);
-    assert_owner(&r, whats, 3, "c/port");
-    registry_claim(&r, CLAIM_ENVIRONMENT, "c/env", &a_process, NULL, 0);
-    assert_owner(&r, whats, 3, "c/env");
+    assert_owner(whats, 3, NULL);
+    claim(CLAIM_PORT, "c/port", &a_process);
+    assert_owner(whats, 3, "c/port");
+    claim(CLAIM_ENVIRONMENT, "c/env", &a_process);
+    assert_owner(whats, 3, "c/env");
     registry_begin(&r);
     registry_see(&r, "c/tree", 100, 0, 0);
-    assert_owner(&r, whats, 3, "c/tree");
-    registry_claim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns, NULL, 0);
-    assert_owner(&r, whats, 3, "c/launcher");
-    registry_claim(&r, CLAIM_REGISTRATION, "c/told", &a_process, NULL, 0);
-    assert_owner(&r, whats, 3, "c/told");
+    assert_owner(whats, 3, "c/tree");
+    claim(CLAIM_LAUNCHER, "c/launcher", &a_netns);
+    assert_owner(whats, 3, "c/launcher");
+    claim(CLAIM_REGISTRATION, "c/told", &a_process);
+    assert_owner(whats, 3, "c/told");
 
     /* Each of them is still there behind it. */
-    assert_true(registry_unclaim(&r, CLAIM_REGISTRATION, "c/told",
-                                 &a_process));
-    assert_owner(&r, whats, 3, "c/launcher");
-    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns));
-    assert_owner(&r, whats, 3, "c/tree");
-    assert_int_equal(look(&r), 3);
-    assert_owner(&r, whats, 3, "c/env");
+    assert_true(unclaim(CLAIM_REGISTRATION, "c/told", &a_process));
+    assert_owner(whats, 3, "c/launcher");
+    assert_true(unclaim(CLAIM_LAUNCHER, "c/launcher", &a_netns));
+    assert_owner(whats, 3, "c/tree");
+    assert_int_equal(look(), 3);
+    assert_owner(whats, 3, "c/env");
 }
 
 /* Two pods of a job, of which one ends; the other gets more. */
-static void
-claims_add_up_their_gpus(void **state OVS_UNUSED)
+FIXTURE_TEST(claims_add_up_their_gpus)
 {
     struct job *job;
 
-    job = registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_netns, NULL, 0);
-    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup),
-                      4);
-    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_netns),
-                      2);
+    job = claim(CLAIM_LAUNCHER, "c/j", &a_cgroup);
+    claim(CLAIM_LAUNCHER, "c/j", &a_netns);
+    set_gpus(&a_cgroup, 4);
+    set_gpus(&a_netns, 2);
     assert_int_equal(job->gpus, 6);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
+    claim(CLAIM_LAUNCHER, "c/j", &a_cgroup);
     assert_int_equal(job->gpus, 6);
-    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup),
-                      8);
+    set_gpus(&a_cgroup, 8);
     assert_int_equal(job->gpus, 10);
-    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/j", &a_netns));
+    assert_true(unclaim(CLAIM_LAUNCHER, "c/j", &a_netns));
     assert_int_equal(job->gpus, 8);
 }
 
-static void
-first_of_equals_decides(void **state OVS_UNUSED)
+FIXTURE_TEST(first_of_equals_decides)
 {
     const struct claim_what whats[] = { a_process, a_cgroup };
     const struct claim_what other_way[] = { a_cgroup, a_process };
 
-    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
-    assert_owner(&r, whats, 2, "c/b");
-    assert_owner(&r, other_way, 2, "c/a");
+    claim(CLAIM_LAUNCHER, "c/a", &a_cgroup);
+    claim(CLAIM_LAUNCHER, "c/b", &a_process);
+    assert_owner(whats, 2, "c/b");
+    assert_owner(other_way, 2, "c/a");
 
     /* An id means another thing for each kind. */
-    assert_owner(&r, &a_netns, 1, NULL);
+    assert_owner(&a_netns, 1, NULL);
 }
 
-static void
-source_changes_its_mind(void **state OVS_UNUSED)
+FIXTURE_TEST(source_changes_its_mind)
 {
-    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_process, NULL, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
-    assert_owner(&r, &a_process, 1, "c/b");
-    assert_false(registry_unclaim(&r, CLAIM_LAUNCHER, "c/a", &a_process));
-    assert_false(registry_unclaim(&r, CLAIM_PORT, "c/b", &a_process));
-    assert_int_equal(look(&r), 1);
+    claim(CLAIM_LAUNCHER, "c/a", &a_process);
+    claim(CLAIM_LAUNCHER, "c/b", &a_process);
+    assert_owner(&a_process, 1, "c/b");
+    assert_false(unclaim(CLAIM_LAUNCHER, "c/a", &a_process));
+    assert_false(unclaim(CLAIM_PORT, "c/b", &a_process));
+    assert_int_equal(look(), 1);
     assert_null(registry_find(&r, "c/a"));
-    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/b", &a_process));
-    assert_owner(&r, &a_process, 1, NULL);
-    assert_int_equal(look(&r), 1);
+    assert_true(unclaim(CLAIM_LAUNCHER, "c/b", &a_process));
+    assert_owner(&a_process, 1, NULL);
+    assert_int_equal(look(), 1);
     assert_int_equal(hmap_count(&r.jobs), 0);
 }
 
-static void
-job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
+FIXTURE_TEST(job_lives_as_long_as_anything_claims_it)
 {
     struct job *job;
 
-    job = registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
+    job = claim(CLAIM_LAUNCHER, "c/a", &a_cgroup);
     assert_int_equal(job->n_claims, 1);
-    assert_int_equal(look(&r), 0);
-    assert_ptr_equal(job_of_cgroup(&r, 100), job);
+    assert_int_equal(look(), 0);
+    assert_ptr_equal(registry_best_claim(&r, &a_cgroup, NULL)->job, job);
 
     registry_remove(&r, job);
     assert_int_equal(hmap_count(&r.claims), 0);
-    assert_null(job_of_cgroup(&r, 100));
+    assert_null(registry_best_claim(&r, &a_cgroup, NULL));
 }
 
-static void
-claims_of_too_many_jobs_are_refused(void **state OVS_UNUSED)
+FIXTURE_TEST(claims_of_too_many_jobs_are_refused)
 {
     for (int i = 0; i <= REGISTRY_MAX_JOBS; i++) {
         struct claim_what what = { CLAIMS_PROCESS, i + 1 };
@@ -216,60 +233,54 @@ claims_of_too_many_jobs_are_refused(void **state OVS_UNUSED)
     assert_int_equal(r.n_refused, 1);
 }
 
-static void
-nobody_joins_the_job_of_another(void **state OVS_UNUSED)
+FIXTURE_TEST(nobody_joins_the_job_of_another)
 {
     struct job *job;
 
-    job = claim_by(&r, ANN, "asha/t0", 10);
-    assert_true(registry_may_join(&r, job->name, ANN, false));
-    assert_false(registry_may_join(&r, job->name, BOB, false));
+    job = claim_by(ANN, "asha/t0", 10);
+    assert_true(may_join(job, ANN));
+    assert_false(may_join(job, BOB));
     /* Root of a container. */
-    assert_false(registry_may_join(&r, job->name, 0, false));
+    assert_false(may_join(job, 0));
     assert_true(registry_may_join(&r, job->name, 0, true));
 
     /* A cgroup that root has made, before its user is known. */
     job = registry_see(&r, "asha/t1", 100, 0, 0);
-    assert_false(registry_may_join(&r, job->name, ANN, false));
+    assert_false(may_join(job, ANN));
     registry_set_uid(&r, job, CLAIM_CGROUP, ANN);
-    assert_true(registry_may_join(&r, job->name, ANN, false));
-    assert_false(registry_may_join(&r, job->name, BOB, false));
+    assert_true(may_join(job, ANN));
+    assert_false(may_join(job, BOB));
 }
 
-static void
-registration_ends_squatting(void **state OVS_UNUSED)
+FIXTURE_TEST(registration_ends_squatting)
 {
-    const uint64_t ann = ANN;
     const struct claim_what netns = { CLAIMS_NETNS, 7 };
     struct job *job;
 
     /* By a cgroup of its user. */
-    job = claim_by(&r, BOB, "asha/t0", 10);
+    job = claim_by(BOB, "asha/t0", 10);
     assert_false(registry_is_registered(job));
     assert_ptr_equal(registry_see(&r, "asha/t0", 100, ANN, 0), job);
     assert_true(registry_is_registered(job));
     assert_int_equal(job->uid, ANN);
-    assert_true(r.has_lost);
-    r.has_lost = false;
-    assert_job_of(&r, 10, NULL);
+    assert_true(has_lost());
+    assert_job_of(10, NULL);
 
     /* By a cgroup of root's, whose user is not known yet. */
-    job = claim_by(&r, BOB, "asha/t1", 11);
+    job = claim_by(BOB, "asha/t1", 11);
     registry_see(&r, "asha/t1", 101, 0, 0);
     assert_false(job->has_uid);
-    assert_true(r.has_lost);
-    r.has_lost = false;
-    assert_job_of(&r, 11, NULL);
+    assert_true(has_lost());
+    assert_job_of(11, NULL);
 
     /* By a launcher, with and without the user. */
-    job = claim_by(&r, BOB, "asha/t2", 12);
-    registry_claim(&r, CLAIM_LAUNCHER, "asha/t2", &netns, &ann, 0);
+    job = claim_by(BOB, "asha/t2", 12);
+    launch(ANN, "asha/t2", &netns);
     assert_int_equal(job->uid, ANN);
-    job = claim_by(&r, BOB, "asha/t3", 13);
-    registry_claim(&r, CLAIM_LAUNCHER, "asha/t3", &a_cgroup, NULL, 0);
+    job = claim_by(BOB, "asha/t3", 13);
+    claim(CLAIM_LAUNCHER, "asha/t3", &a_cgroup);
     assert_false(job->has_uid);
-    assert_true(r.has_lost);
-    r.has_lost = false;
+    assert_true(has_lost());
     assert_int_equal(r.n_refused, 4);
 
     /* The user of a launcher counts more than that of a cgroup. */
@@ -285,17 +296,16 @@ ann_owns(const char *name, uint64_t *uidp, void *aux OVS_UNUSED)
     return !strncmp(name, "asha/", 5);
 }
 
-static void
-owner_ends_squatting(void **state OVS_UNUSED)
+FIXTURE_TEST(owner_ends_squatting)
 {
     struct job *job;
 
-    job = claim_by(&r, BOB, "asha/t0", 10);
+    job = claim_by(BOB, "asha/t0", 10);
     registry_set_owner(&r, job, ANN);
     assert_int_equal(job->uid, ANN);
-    assert_job_of(&r, 10, NULL);
-    assert_false(registry_may_join(&r, job->name, BOB, false));
-    assert_true(registry_may_join(&r, job->name, ANN, false));
+    assert_job_of(10, NULL);
+    assert_false(may_join(job, BOB));
+    assert_true(may_join(job, ANN));
 
     /* Nobody else takes a name that has an owner. */
     assert_true(registry_may_join(&r, "asha/t1", BOB, false));
@@ -312,69 +322,61 @@ owner_ends_squatting(void **state OVS_UNUSED)
 }
 
 /* As two namespaces whose pods name one job. */
-static void
-registered_job_is_of_its_first_user_or_its_owner(void **state OVS_UNUSED)
+FIXTURE_TEST(registered_job_is_of_its_first_user_or_its_owner)
 {
-    const uint64_t ann = ANN, bob = BOB, root = 0;
-    struct job *job =
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0);
+    const uint64_t root = 0;
+    struct job *job = launch(BOB, "asha/t0", &a_cgroup);
 
-    assert_null(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0));
+    assert_null(launch(ANN, "asha/t0", &a_netns));
     assert_int_equal(r.n_refused, 1);
     assert_int_equal(job->uid, BOB);
-    assert_non_null(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_process, &bob, 0));
+    assert_non_null(launch(BOB, "asha/t0", &a_process));
     r.class.owner = ann_owns;
-    assert_ptr_equal(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_netns, &ann, 0), job);
+    assert_ptr_equal(launch(ANN, "asha/t0", &a_netns), job);
     assert_int_equal(job->uid, ANN);
     assert_int_equal(job->n_claims, 1);
-    assert_null(
-        registry_claim(&r, CLAIM_LAUNCHER, "asha/t0", &a_cgroup, &bob, 0));
+    assert_null(launch(BOB, "asha/t0", &a_cgroup));
     assert_non_null(registry_claim(&r, CLAIM_REGISTRATION, "asha/t0",
                                    &a_cgroup, &root, 0));
 }
 
-static void
-user_cannot_fill_the_registry(void **state OVS_UNUSED)
+FIXTURE_TEST(user_cannot_fill_the_registry)
 {
     int n = 0;
 
     for (int i = 0; i < 1030; i++) {
         char *name = xasprintf("slurm-u%d/%d", BOB, i);
 
-        n += claim_by(&r, BOB, name, i + 2) != NULL;
+        n += claim_by(BOB, name, i + 2) != NULL;
         free(name);
     }
     assert_int_equal(n, REGISTRY_MAX_UID_JOBS);
     assert_int_equal(r.n_refused, 1030 - REGISTRY_MAX_UID_JOBS);
 
     /* The other users, and the user's own registered jobs. */
-    assert_non_null(claim_by(&r, ANN, "asha/t0", 2000));
+    assert_non_null(claim_by(ANN, "asha/t0", 2000));
     assert_non_null(registry_see(&r, "bob/t0", 100, BOB, 0));
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_UID_JOBS + 1);
 }
 
 /* Claims of a user's processes beyond its share, when there are too many. */
-static void
-user_cannot_take_all_claims(void **state OVS_UNUSED)
+FIXTURE_TEST(user_cannot_take_all_claims)
 {
     struct shares *table = &r.users.claims;
     int pid = 2;
 
     while (!shares_full(table)) {
-        assert_non_null(claim_by(&r, BOB, "bob/t0", pid++));
+        assert_non_null(claim_by(BOB, "bob/t0", pid++));
     }
-    assert_null(claim_by(&r, BOB, "bob/t0", pid++));
+    assert_null(claim_by(BOB, "bob/t0", pid++));
     assert_int_equal(users_find(&r.users, BOB, 0)->claims.n_refused, 1);
     for (uint32_t i = 0; i < table->size / 2; i++) {
-        assert_non_null(claim_by(&r, ANN, "asha/t0", pid++));
+        assert_non_null(claim_by(ANN, "asha/t0", pid++));
     }
-    assert_null(claim_by(&r, ANN, "asha/t0", pid));
+    assert_null(claim_by(ANN, "asha/t0", pid));
     registry_remove(&r, registry_find(&r, "bob/t0"));
     assert_int_equal(users_find(&r.users, BOB, 0)->claims.n, 0);
-    assert_non_null(claim_by(&r, ANN, "asha/t0", pid));
+    assert_non_null(claim_by(ANN, "asha/t0", pid));
 
     /* An alarm names whom was refused, for a minute. */
     for (int minute = 0; minute < 3; minute++) {
@@ -388,8 +390,7 @@ user_cannot_take_all_claims(void **state OVS_UNUSED)
     assert_int_equal(hmap_count(&r.users.all), 1);
 }
 
-static void
-registered_jobs_displace_others(void **state OVS_UNUSED)
+FIXTURE_TEST(registered_jobs_displace_others)
 {
     static int n_gone;
     int n = 0;
@@ -400,13 +401,13 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
         for (int i = 0; i < REGISTRY_MAX_UID_JOBS; i++) {
             char *name = xasprintf("u%d/%d", (int) uid, i);
 
-            claim_by(&r, uid, name, ++n + 1);
+            claim_by(uid, name, ++n + 1);
             free(name);
         }
     }
-    assert_non_null(claim_by(&r, ANN, "asha/t0", 5000));
+    assert_non_null(claim_by(ANN, "asha/t0", 5000));
     assert_int_equal(n_gone, 2); /* The last user took one too. */
-    assert_null(claim_by(&r, 1, "u1/more", 5001));
+    assert_null(claim_by(1, "u1/more", 5001));
     for (int i = 0; i < 3; i++) {
         char *name = xasprintf("asha/r%d", i);
 
@@ -419,8 +420,7 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
 }
 
 /* Senders of progress are processes of this test. */
-static void
-progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
+FIXTURE_TEST(progress_is_the_jobs_own_or_its_users)
 {
     pid_t pid = fork();
     struct ucred sender = { .pid = pid, .uid = ANN };
@@ -430,9 +430,9 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
         pause();
         _exit(0);
     }
-    job = claim_by(&r, getuid(), "asha/t0", pid);
-    sibling = claim_by(&r, getuid(), "asha/t1", 2);
-    other = claim_by(&r, getuid(), "bert/t0", 2);
+    job = claim_by(getuid(), "asha/t0", pid);
+    sibling = claim_by(getuid(), "asha/t1", 2);
+    other = claim_by(getuid(), "bert/t0", 2);
     assert_true(progress_may_report(&r, NULL, &sender, job));
     assert_true(progress_may_report(&r, NULL, &sender, sibling));
     assert_false(progress_may_report(&r, NULL, &sender, other));
@@ -453,19 +453,50 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
     assert_false(progress_may_report(&r, NULL, &sender, other));
 }
 
-static void
-cojobs_of_frameworks_are_of_one_user(void **state OVS_UNUSED)
+static char *
+on_h0(pid_t pid OVS_UNUSED)
+{
+    return xstrdup("h0");
+}
+
+/* In a namespace of its own a process has a name of its own. */
+UNIT_TEST(host_names_are_of_the_process)
+{
+    char own[256] = "", c;
+    int told[2];
+    pid_t pid;
+
+    gethostname(own, sizeof own - 1);
+    assert_is(process_host_name(getpid()), own);
+    assert_int_equal(pipe(told), 0);
+    pid = fork();
+    if (!pid) {
+        c = !unshare(CLONE_NEWUTS) && !sethostname("myjob-0", 7) ? 'y' : 'n';
+        ignore(write(told[1], &c, 1));
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(told[0], &c, 1), 1);
+    assert_is(process_host_name(pid), c == 'y' ? "myjob-0" : own);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_is(process_host_name(getpid()), own);
+    assert_null(process_host_name(pid));
+    close(told[0]);
+    close(told[1]);
+}
+
+UNIT_TEST(cojobs_of_frameworks_are_of_one_user)
 {
     static const char text[] = "MASTER_ADDR=a\0MASTER_PORT=1";
-    char *anns = environ_job(text, sizeof text, ANN);
-    char *bobs = environ_job(text, sizeof text, BOB);
+    char *anns = environ_job(text, sizeof text, ANN, on_h0, 0);
+    char *bobs = environ_job(text, sizeof text, BOB, on_h0, 0);
 
     assert_is(anns, "torch-u1000/a-1");
     assert_is(bobs, "torch-u1001/a-1");
 }
 
-static void
-what_is_claimed_is_checked(void **state OVS_UNUSED)
+UNIT_TEST(what_is_claimed_is_checked)
 {
     static const struct {
         const char *kind, *text, *mount, *message;
@@ -494,8 +525,7 @@ what_is_claimed_is_checked(void **state OVS_UNUSED)
     }
 }
 
-static void
-what_is_claimed_is_found(void **state OVS_UNUSED)
+UNIT_TEST(what_is_claimed_is_found)
 {
     char *self = xasprintf("%d", (int) getpid());
     struct claim_what what;
@@ -526,8 +556,7 @@ what_is_claimed_is_found(void **state OVS_UNUSED)
     free(self);
 }
 
-static void
-process_is_told_from_its_successor(void **state OVS_UNUSED)
+UNIT_TEST(process_is_told_from_its_successor)
 {
     struct process self, child;
     pid_t pid = fork();
@@ -551,8 +580,7 @@ process_is_told_from_its_successor(void **state OVS_UNUSED)
 
 /* Environments: strings that each end in a null byte. */
 
-static void
-environment_names_the_job(void **state OVS_UNUSED)
+UNIT_TEST(environment_names_the_job)
 {
 #define E(TEXT) TEXT, sizeof TEXT
     static const struct {
@@ -564,7 +592,8 @@ environment_names_the_job(void **state OVS_UNUSED)
           "asha/t0" },
         { E("SLURM_JOB_ID=4711\0SLURM_PROCID=0"), "slurm-u7/4711" },
         { E("SLURM_JOB_ID=9\0SLURM_ARRAY_JOB_ID=4711\0"
-            "SLURM_ARRAY_TASK_ID=7"), "slurm-4711-u7/7" },
+            "SLURM_ARRAY_TASK_ID=7"),
+          "slurm-4711-u7/7" },
         { E("SLURM_JOB_ID=4711\0STAGECOACH_COJOB=asha"), "asha/4711" },
         { E("SLURM_JOB_ID=4711\0MASTER_ADDR=a\0MASTER_PORT=1"),
           "slurm-u7/4711" },
@@ -576,9 +605,11 @@ environment_names_the_job(void **state OVS_UNUSED)
         { E("TORCHELASTIC_RUN_ID=none\0MASTER_ADDR=a\0MASTER_PORT=1"),
           "torch-u7/a-1" },
         { E("DMLC_ROLE=worker\0DMLC_PS_ROOT_URI=fe80::1\0"
-            "DMLC_PS_ROOT_PORT=9091"), "ps-lite-u7/fe80--1-9091" },
+            "DMLC_PS_ROOT_PORT=9091"),
+          "ps-lite-u7/fe80--1-9091" },
         { E("HOROVOD_GLOO_RENDEZVOUS_ADDR=h1\0"
-            "HOROVOD_GLOO_RENDEZVOUS_PORT=77"), "horovod-u7/h1-77" },
+            "HOROVOD_GLOO_RENDEZVOUS_PORT=77"),
+          "horovod-u7/h1-77" },
         { E("NNI_EXP_ID=Ab3\0NNI_TRIAL_JOB_ID=xyz"), "nni-Ab3-u7/xyz" },
         { E("KATIB_TRIAL_NAME=random-x7k"), "katib-u7/random-x7k" },
         { E("PMIX_NAMESPACE=prterun-h1-88@1"), "mpi-u7/prterun-h1-88-1" },
@@ -592,6 +623,28 @@ environment_names_the_job(void **state OVS_UNUSED)
         { E("TF_CONFIG={\"cluster\": {\"chief\": \"c\", \"ps\": [\"p:1\"]}}"),
           "tensorflow-u7/p-1" },
         { E("TF_CONFIG={\"cluster\": []}"), NULL },
+        { E("MASTER_ADDR=localhost\0MASTER_PORT=23456"), "torch-u7/h0-23456" },
+        { E("MASTER_ADDR=127.0.0.1\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=127.3.0.9\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=::1\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=[::1]\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=::ffff:127.0.0.1\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=0.0.0.0\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=LocalHost\0MASTER_PORT=1"), "torch-u7/h0-1" },
+        { E("MASTER_ADDR=localhost7\0MASTER_PORT=1"),
+          "torch-u7/localhost7-1" },
+        { E("MASTER_ADDR=128.0.0.1\0MASTER_PORT=1"), "torch-u7/128.0.0.1-1" },
+        { E("DMLC_PS_ROOT_URI=localhost\0DMLC_PS_ROOT_PORT=9000"),
+          "ps-lite-u7/h0-9000" },
+        { E("HOROVOD_GLOO_RENDEZVOUS_ADDR=127.0.0.1\0"
+            "HOROVOD_GLOO_RENDEZVOUS_PORT=9000"),
+          "horovod-u7/h0-9000" },
+        { E("TF_CONFIG={\"cluster\": {\"worker\": [\"localhost:2222\","
+            " \"localhost:2223\"]}}"),
+          "tensorflow-u7/h0-2222" },
+        { E("TF_CONFIG={\"cluster\": {\"worker\": [\"[::1]:2222\"]}}"),
+          "tensorflow-u7/h0-2222" },
+        { E("KATIB_TRIAL_NAME=localhost"), "katib-u7/localhost" },
         { E("TF_CONFIG={\"cluster\": {\"worker\": [7]}}"), NULL },
         { E("TF_CONFIG={\"clus"), NULL },
         { E("SLURM_JOB_ID="), NULL },
@@ -603,41 +656,27 @@ environment_names_the_job(void **state OVS_UNUSED)
 #undef E
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char *job = environ_job(cases[i].environ, cases[i].size, 7);
+        char *job = environ_job(cases[i].environ, cases[i].size, 7, on_h0, 0);
 
-        if (cases[i].job) {
-            assert_non_null(job);
-            assert_string_equal(job, cases[i].job);
-        } else {
-            assert_null(job);
-        }
+        assert_string_equal(job ? job : "", cases[i].job ? cases[i].job : "");
         free(job);
     }
 
     /* Without its last byte, the last string is not one. */
-    assert_null(environ_job("RAY_JOB_ID=1", 12, 7));
-    assert_null(environ_job(NULL, 0, 7));
+    assert_null(environ_job("RAY_JOB_ID=1", 12, 7, on_h0, 0));
+    assert_null(environ_job(NULL, 0, 7, on_h0, 0));
 }
 
-static void
-long_names_stay_different(void **state OVS_UNUSED)
+UNIT_TEST(long_names_stay_whole)
 {
     static const char a[] =
         "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-1";
-    static const char b[] =
-        "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-2";
-    char *job_a = environ_job(a, sizeof a, 7);
-    char *job_b = environ_job(b, sizeof b, 7);
 
-    assert_string_equal(job_a, "katib-u7/a-long-name-of-a-certa-a952b26d");
-    assert_int_equal(strlen(strchr(job_a, '/') + 1), 31);
-    assert_string_not_equal(job_a, job_b);
-    free(job_a);
-    free(job_b);
+    assert_is(environ_job(a, sizeof a, 7, on_h0, 0),
+              "katib-u7/a-long-name-of-a-certain-trial-1");
 }
 
-static void
-ports_are_read(void **state OVS_UNUSED)
+UNIT_TEST(ports_are_read)
 {
     static const struct {
         const char *text;
@@ -648,11 +687,10 @@ ports_are_read(void **state OVS_UNUSED)
         { "1-65535=a/b.c", 1, 65535, "a/b.c" },
     };
     static const char *const bad[] = {
-        "", "29500", "29500=", "29500=asha", "29500=asha/", "29500=/t0",
-        "0=a/b", "65536=a/b", "5-4=a/b", "5-=a/b", "x=a/b", "5=a/b/c",
-        "5=-a/b", "-5=a/b", "asha/t0=29500",
-        "5=abcdefghijklmnopqrstuvwxyz012345/b",
-        "5=a/abcdefghijklmnopqrstuvwxyz012345",
+        "",          "29500",   "29500=",    "29500=asha", "29500=asha/",
+        "29500=/t0", "0=a/b",   "65536=a/b", "5-4=a/b",    "5-=a/b",
+        "x=a/b",     "5=a/b/c", "5=-a/b",    "-5=a/b",     "asha/t0=29500",
+        "5=/b",      "5=a/",
     };
     struct port_rule rule;
 
@@ -670,8 +708,7 @@ ports_are_read(void **state OVS_UNUSED)
     }
 }
 
-static void
-path_in_the_tree_names_the_job(void **state OVS_UNUSED)
+UNIT_TEST(path_in_the_tree_names_the_job)
 {
     static const struct {
         const char *path, *job;
@@ -689,17 +726,12 @@ path_in_the_tree_names_the_job(void **state OVS_UNUSED)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char *job = cgroup_job_at("/cg/sc", cases[i].path);
 
-        if (cases[i].job) {
-            assert_string_equal(job, cases[i].job);
-        } else {
-            assert_null(job);
-        }
+        assert_string_equal(job ? job : "", cases[i].job ? cases[i].job : "");
         free(job);
     }
 }
 
-static void
-environment_of_a_process_is_read(void **state OVS_UNUSED)
+UNIT_TEST(environment_of_a_process_is_read)
 {
     size_t size;
     char *text = process_environ(getpid(), &size);
@@ -709,36 +741,4 @@ environment_of_a_process_is_read(void **state OVS_UNUSED)
         free(text);
     }
     assert_null(process_environ(2147483646, &size));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(more_believed_source_decides),
-        TEST(claims_add_up_their_gpus),
-        TEST(first_of_equals_decides),
-        TEST(source_changes_its_mind),
-        TEST(job_lives_as_long_as_anything_claims_it),
-        TEST(claims_of_too_many_jobs_are_refused),
-        TEST(nobody_joins_the_job_of_another),
-        TEST(registration_ends_squatting),
-        TEST(owner_ends_squatting),
-        TEST(registered_job_is_of_its_first_user_or_its_owner),
-        TEST(user_cannot_fill_the_registry),
-        TEST(user_cannot_take_all_claims),
-        TEST(registered_jobs_displace_others),
-        TEST(progress_is_the_jobs_own_or_its_users),
-        cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
-        cmocka_unit_test(what_is_claimed_is_checked),
-        cmocka_unit_test(what_is_claimed_is_found),
-        cmocka_unit_test(environment_names_the_job),
-        cmocka_unit_test(long_names_stay_different),
-        cmocka_unit_test(ports_are_read),
-        cmocka_unit_test(path_in_the_tree_names_the_job),
-        cmocka_unit_test(environment_of_a_process_is_read),
-        cmocka_unit_test(process_is_told_from_its_successor),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,124 +6,91 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/identify/cgroup.h"
+#include "agent/identify/process.h"
 #include "agent/identify/registry.h"
+#include "openvswitch/dynamic-string.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 
-/* Names. */
-
-static void
-names_are_checked(void **state OVS_UNUSED)
+UNIT_TEST(roots_are_checked)
 {
-    static const char *const good[] = {
-        "a", "asha-7", "A.b_c-9", "0", "abcdefghijklmnopqrstuvwxyz01234",
-    };
-    static const char *const bad[] = {
-        "", ".", "..", "-a", "_a", "a/b", "a b", "a\n", "\xc3\xa4", "a\"",
-        "abcdefghijklmnopqrstuvwxyz012345",
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_true(cgroup_name_is_valid(good[i]));
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_false(cgroup_name_is_valid(bad[i]));
-    }
-}
-
-static void
-roots_stay_below_the_mount(void **state OVS_UNUSED)
-{
-    static const char *const good[] = { "a", "a/b", "a.b/..c/d" };
-    static const char *const bad[] = {
+    static const char *const roots[] = { "a", "a/b", "a.b/..c/d" };
+    static const char *const no_roots[] = {
         "", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b",
     };
+#define CHECK(TEXTS, IS_VALID, WANTED)                  \
+    for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {    \
+        assert_int_equal(IS_VALID((TEXTS)[i]), WANTED); \
+    }
 
-    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_true(cgroup_root_is_valid(good[i]));
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_false(cgroup_root_is_valid(bad[i]));
-    }
+    CHECK(roots, cgroup_root_is_valid, true)
+    CHECK(no_roots, cgroup_root_is_valid, false)
 }
 
 /* Files. */
 
-static char *
-make_temp_dir(void)
-{
-    char *dir = xstrdup("/tmp/sct-identify-XXXXXX");
+/* A test works in a directory of its own. */
+static char dir[32];
 
+static int
+set_up(void **state OVS_UNUSED)
+{
+    strcpy(dir, "/tmp/sct-identify-XXXXXX");
     assert_non_null(mkdtemp(dir));
-    return dir;
+    return chdir(dir);
+}
+
+static int
+tear_down(void **state OVS_UNUSED)
+{
+    char *command = xasprintf("rm -rf %s", dir);
+    int failed = chdir("/") || system(command);
+
+    free(command);
+    return failed;
 }
 
 static void
-make_dir(const char *root, const char *name)
+make_dir(const char *name)
 {
-    char *path = xasprintf("%s/%s", root, name);
-
-    assert_int_equal(mkdir(path, 0755), 0);
-    free(path);
+    assert_int_equal(mkdir(name, 0755), 0);
 }
 
 static void
-write_file(const char *root, const char *name, const char *text)
+write_file(const char *name, const char *text)
 {
-    char *path = xasprintf("%s/%s", root, name);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    FILE *stream = fopen(name, "w");
 
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    free(path);
+    assert_non_null(stream);
+    fputs(text, stream);
+    assert_int_equal(fclose(stream), 0);
 }
 
 static void
-remove_file(const char *root, const char *name)
+remove_file(const char *name)
 {
-    char *path = xasprintf("%s/%s", root, name);
-
-    assert_int_equal(remove(path), 0);
-    free(path);
+    assert_int_equal(remove(name), 0);
 }
 
-static bool
-exists(const char *root, const char *name)
+FIXTURE_TEST(finds_the_mount_of_a_hybrid_host)
 {
-    char *path = xasprintf("%s/%s", root, name);
-    bool result = !access(path, F_OK);
-
-    free(path);
-    return result;
-}
-
-static void
-finds_the_mount_of_a_hybrid_host(void **state OVS_UNUSED)
-{
-    char *dir = make_temp_dir();
-    char *path = xasprintf("%s/mounts", dir);
-
-    write_file(dir, "mounts",
-               "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"
-               "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
-               "cgroup2 /mnt/a\\040b/unified cgroup2 rw 0 0\n");
-    assert_is(cgroup_mount_from(path), "/mnt/a b/unified");
-
-    write_file(dir, "mounts", "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n");
-    assert_null(cgroup_mount_from(path));
-    remove_file(dir, "mounts");
-    assert_null(cgroup_mount_from(path));
-    free(path);
-    rmdir(dir);
-    free(dir);
+    write_file("mounts", "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"
+                         "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
+                         "cgroup2 /mnt/a\\040b/unified cgroup2 rw 0 0\n");
+    assert_is(cgroup_mount_from("mounts"), "/mnt/a b/unified");
+    write_file("mounts", "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n");
+    assert_null(cgroup_mount_from("mounts"));
+    remove_file("mounts");
+    assert_null(cgroup_mount_from("mounts"));
 }
 
 static void
@@ -140,13 +107,11 @@ count_gone(struct job *job, void *text_)
 }
 
 static uint64_t
-inode_of(const char *root, const char *name)
+inode_of(const char *name)
 {
-    char *path = xasprintf("%s/%s", root, name);
     struct stat s;
 
-    assert_int_equal(stat(path, &s), 0);
-    free(path);
+    assert_int_equal(stat(name, &s), 0);
     return s.st_ino;
 }
 
@@ -160,84 +125,78 @@ job_of_cgroup(const struct registry *r, uint64_t id)
 }
 
 static void
-look(const char *root, struct registry *r, char *gone)
+look(struct registry *r, char *gone)
 {
     gone[0] = '\0';
     r->class.end = count_gone;
     r->aux = gone;
     registry_begin(r);
-    assert_int_equal(cgroup_scan(root, see, r), 0);
+    assert_int_equal(cgroup_scan(dir, see, r), 0);
     registry_end(r);
 }
 
-static void
-scan_finds_jobs(void **state OVS_UNUSED)
+FIXTURE_TEST(scan_finds_jobs)
 {
-    char *root = make_temp_dir();
     struct registry r;
     struct job *t0, *t1;
     char gone[256];
 
     registry_init(&r);
-    make_dir(root, "asha");
-    make_dir(root, "asha/t0");
-    make_dir(root, "asha/t0/step.1");
-    make_dir(root, "asha/t0/step.1/x y");
-    make_dir(root, "asha/t1");
-    make_dir(root, "asha/not a name");
-    make_dir(root, "-bad");
-    make_dir(root, "-bad/t0");
-    write_file(root, "asha/cgroup.procs", "");
+    make_dir("asha");
+    make_dir("asha/t0");
+    make_dir("asha/t0/step.1");
+    make_dir("asha/t0/step.1/x y");
+    make_dir("asha/t1");
+    make_dir("asha/not a name");
+    make_dir("-bad");
+    make_dir("-bad/t0");
+    write_file("asha/cgroup.procs", "");
 
     /* One that is asked for, and nothing but it. */
-    cgroup_see_job(root, "asha/t9", see, &r);
-    cgroup_see_job(root, "asha/t0", see, &r);
+    cgroup_see_job(dir, "asha/t9", see, &r);
+    cgroup_see_job(dir, "asha/t0", see, &r);
     assert_int_equal(hmap_count(&r.jobs), 1);
     t0 = registry_find(&r, "asha/t0");
     assert_non_null(t0);
-    look(root, &r, gone);
+    look(&r, gone);
     assert_string_equal(gone, "");
 
     assert_int_equal(hmap_count(&r.jobs), 2);
     assert_ptr_equal(registry_find(&r, "asha/t0"), t0);
     t1 = registry_find(&r, "asha/t1");
     assert_non_null(t1);
-    assert_int_equal(t0->cgroup, inode_of(root, "asha/t0"));
+    assert_int_equal(t0->cgroup, inode_of("asha/t0"));
     assert_ptr_equal(job_of_cgroup(&r, t0->cgroup), t0);
     assert_ptr_equal(job_of_cgroup(&r, t1->cgroup), t1);
-    assert_null(job_of_cgroup(&r, inode_of(root, "asha")));
+    assert_null(job_of_cgroup(&r, inode_of("asha")));
     assert_null(job_of_cgroup(&r, 0));
 
     /* A job keeps its place over looks, and what is gone is told once. */
-    remove_file(root, "asha/t0/step.1/x y");
-    remove_file(root, "asha/t1");
-    look(root, &r, gone);
+    remove_file("asha/t0/step.1/x y");
+    remove_file("asha/t1");
+    look(&r, gone);
     assert_string_equal(gone, "asha/t1 ");
     assert_ptr_equal(registry_find(&r, "asha/t0"), t0);
     assert_null(registry_find(&r, "asha/t1"));
-    look(root, &r, gone);
+    look(&r, gone);
     assert_string_equal(gone, "");
 
     /* Populated or not, and the removal of the last one out. */
-    assert_false(cgroup_is_populated(root, "asha/gone"));
-    write_file(root, "asha/t0/cgroup.events", "populated 1\nfrozen 0\n");
-    assert_true(cgroup_is_populated(root, "asha/t0"));
-    write_file(root, "asha/t0/cgroup.events", "populated 0\nfrozen 0\n");
-    assert_false(cgroup_is_populated(root, "asha/t0"));
-    assert_int_equal(cgroup_remove(root, "asha/t0"), EBUSY);
-    assert_false(exists(root, "asha/t0/step.1"));
-    remove_file(root, "asha/t0/cgroup.events");
-    remove_file(root, "asha/cgroup.procs");
-    remove_file(root, "asha/not a name");
-    assert_int_equal(cgroup_remove(root, "asha/t0"), 0);
-    assert_false(exists(root, "asha"));
+    assert_false(cgroup_is_populated(dir, "asha/gone"));
+    write_file("asha/t0/cgroup.events", "populated 1\nfrozen 0\n");
+    assert_true(cgroup_is_populated(dir, "asha/t0"));
+    write_file("asha/t0/cgroup.events", "populated 0\nfrozen 0\n");
+    assert_false(cgroup_is_populated(dir, "asha/t0"));
+    assert_int_equal(cgroup_remove(dir, "asha/t0"), EBUSY);
+    assert_false(!access("asha/t0/step.1", F_OK));
+    remove_file("asha/t0/cgroup.events");
+    remove_file("asha/cgroup.procs");
+    remove_file("asha/not a name");
+    assert_int_equal(cgroup_remove(dir, "asha/t0"), 0);
+    assert_false(!access("asha", F_OK));
 
-    remove_file(root, "-bad/t0");
-    remove_file(root, "-bad");
-    assert_int_equal(rmdir(root), 0);
-    assert_int_equal(cgroup_scan(root, see, &r), 0);
+    assert_int_equal(cgroup_scan("/tmp/sct-none", see, &r), 0);
     registry_uninit(&r);
-    free(root);
 }
 
 static void
@@ -250,38 +209,25 @@ count_hogs(const char *job, uint64_t id OVS_UNUSED, uid_t uid OVS_UNUSED,
 }
 
 /* A directory with very many jobs is not read to its end. */
-static void
-a_cojob_hides_no_other(void **state OVS_UNUSED)
+FIXTURE_TEST(a_cojob_hides_no_other)
 {
-    char *root = make_temp_dir();
     char name[32];
     int n[2] = { 0, 0 };
 
     for (int i = 0; i < 1100; i++) {
         snprintf(name, sizeof name, i < 8 ? "c%d" : "hog", i);
         if (i <= 8) {
-            make_dir(root, name);
+            make_dir(name);
         }
         snprintf(name, sizeof name, i < 8 ? "c%d/t0" : "hog/t%d", i);
-        make_dir(root, name);
+        make_dir(name);
     }
-    assert_int_equal(cgroup_scan(root, count_hogs, n), 0);
+    assert_int_equal(cgroup_scan(dir, count_hogs, n), 0);
     assert_in_range(n[0], REGISTRY_MAX_JOBS, 1024);
     assert_int_equal(n[1], 8);
-    for (int i = 1099; i >= 0; i--) {
-        snprintf(name, sizeof name, i < 8 ? "c%d/t0" : "hog/t%d", i);
-        remove_file(root, name);
-        if (i <= 8) {
-            snprintf(name, sizeof name, i < 8 ? "c%d" : "hog", i);
-            remove_file(root, name);
-        }
-    }
-    assert_int_equal(rmdir(root), 0);
-    free(root);
 }
 
-static void
-registry_is_bounded(void **state OVS_UNUSED)
+FIXTURE_TEST(registry_is_bounded)
 {
     struct registry r;
 
@@ -299,16 +245,119 @@ registry_is_bounded(void **state OVS_UNUSED)
     registry_uninit(&r);
 }
 
-int
-main(void)
+/* Rights of a process of a job. */
+
+UNIT_TEST(rights_are_the_real_ones)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_checked),
-        cmocka_unit_test(roots_stay_below_the_mount),
-        cmocka_unit_test(finds_the_mount_of_a_hybrid_host),
-        cmocka_unit_test(scan_finds_jobs),
-        cmocka_unit_test(a_cojob_hides_no_other),
-        cmocka_unit_test(registry_is_bounded),
-    };
-    return cmocka_run_group_tests_name("agent-identify", tests, NULL, NULL);
+    struct job_process p;
+
+    assert_true(job_process_parse_status(
+        "Name:\tx\\nUid: 0\nUmask:\t0022\nUid:\t1000\t0\t0\t0\n"
+        "Gid:\t1001\t5\t5\t5\nFDSize:\t64\nGroups:\t4 24 1001 \nNStgid:\t1\n",
+        &p));
+    assert_int_equal(p.uid, 1000);
+    assert_int_equal(p.gid, 1001);
+    assert_int_equal(p.n_groups, 3);
+    assert_int_equal(p.groups[1], 24);
+    assert_true(
+        job_process_parse_status("\nUid:\t1\nGid:\t2\nGroups:\t \n", &p));
+    assert_int_equal(p.n_groups, 0);
+    assert_false(job_process_parse_status("\nUid:\t1\nGid:\t2\n", &p));
+    assert_false(
+        job_process_parse_status("\nUid:\tx\nGid:\t2\nGroups:\t\n", &p));
+}
+
+UNIT_TEST(too_many_groups_count_as_none)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    struct job_process p;
+
+    ds_put_cstr(&ds, "\nUid:\t1\nGid:\t2\nGroups:\t");
+    for (int i = 0; i <= JOB_PROCESS_MAX_GROUPS; i++) {
+        ds_put_format(&ds, "%d ", i);
+    }
+    ds_put_cstr(&ds, "\n");
+    assert_true(job_process_parse_status(ds_cstr(&ds), &p));
+    assert_int_equal(p.n_groups, 0);
+    ds_destroy(&ds);
+}
+
+UNIT_TEST(a_process_that_has_ended_is_not_alive)
+{
+    struct job_process p;
+    pid_t pid = fork();
+
+    if (!pid) {
+        pause();
+        _exit(0);
+    }
+    assert_true(job_process_open(pid, &p));
+    assert_int_equal(p.uid, getuid());
+    assert_int_equal(p.gid, getgid());
+    assert_true(job_process_is_alive(&p));
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(job_process_is_alive(&p));
+    job_process_close(&p);
+    assert_false(job_process_open(pid, &p));
+}
+
+/* Has a child of user 'user' make a namespace of users and, where the test may
+ * give it subordinate ones, become one of these.  Returns the child, 0 if it
+ * may not make one. */
+static pid_t
+start_subordinate(uid_t user)
+{
+    int made[2], mapped[2], map;
+    char path[64], c = 0;
+    pid_t pid;
+
+    assert_int_equal(pipe(made), 0);
+    assert_int_equal(pipe(mapped), 0);
+    pid = fork();
+    if (!pid) {
+        c = (!getuid() && setuid(user)) || unshare(CLONE_NEWUSER);
+        ignore(write(made[1], &c, 1));
+        ignore(read(mapped[0], &c, 1));
+        c = setuid(1);
+        ignore(write(made[1], &c, 1));
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(made[0], &c, 1), 1);
+    if (c) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return 0;
+    }
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int) pid);
+    map = open(path, O_WRONLY);
+    assert_true(map >= 0);
+    assert_true(dprintf(map, getuid() ? "1 %u 1\n" : "1 200001 100\n",
+                        (unsigned int) user)
+                > 0);
+    close(map);
+    ignore(write(mapped[1], &c, 1));
+    assert_int_equal(read(made[0], &c, 1), 1);
+    return pid;
+}
+
+UNIT_TEST(subordinate_users_are_the_one_that_has_them)
+{
+    uid_t user = getuid() ? getuid() : 12345, found;
+    pid_t pid = start_subordinate(user);
+    char status[8192];
+    struct job_process p;
+
+    if (!pid) {
+        skip();
+    }
+    assert_true(process_read_file(pid, "status", status, sizeof status) > 0);
+    assert_true(job_process_parse_status(status, &p));
+    assert_int_equal(p.uid, getuid() ? user : 200001);
+    assert_true(process_user(pid, &found));
+    assert_int_equal(found, user);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_false(process_user(pid, &found));
 }

@@ -14,132 +14,109 @@
 #include "util.h"
 
 /* Parses "stagecoach-agent --host=h0" with one or two more options. */
-static void
-parse(const char *option, const char *other, struct agent_config *config)
+static const struct agent_config *
+parse(const char *option, const char *other)
 {
+    static struct agent_config configs[16]; /* All stay. */
+    static size_t n;
     char *argv[] = {
         CONST_CAST(char *, "stagecoach-agent"),
         CONST_CAST(char *, "--host=h0"),
         CONST_CAST(char *, option), CONST_CAST(char *, other), NULL,
     };
 
-    agent_options_parse(other ? 4 : 3, argv, config);
+    agent_options_parse(other ? 4 : 3, argv, &configs[n]);
+    return &configs[n++];
 }
 
-static void
-a_command_line_keeps_its_bypass_when_another_is_parsed(
-    void **state OVS_UNUSED)
+UNIT_TEST(a_command_line_keeps_its_bypass_when_another_is_parsed)
 {
-    struct agent_config first, second;
+    const struct agent_config *first =
+        parse("--bypass=node-h0:host,uplink", NULL);
+    const struct agent_config *second = parse("--bypass=left,right", NULL);
 
-    parse("--bypass=node-h0:host,uplink", NULL, &first);
-    parse("--bypass=left,right", NULL, &second);
-    assert_string_equal(first.bypass->netns, "node-h0");
-    assert_string_equal(first.bypass->iface, "host");
-    assert_string_equal(first.bypass->other, "uplink");
-    agent_options_uninit(&first);
-    assert_string_equal(second.bypass->netns, "");
-    assert_string_equal(second.bypass->iface, "left");
-    assert_string_equal(second.bypass->other, "right");
-    agent_options_uninit(&second);
+    assert_string_equal(first->bypass->netns, "node-h0");
+    assert_string_equal(first->bypass->iface, "host");
+    assert_string_equal(first->bypass->other, "uplink");
+    assert_string_equal(second->bypass->netns, "");
+    assert_string_equal(second->bypass->iface, "left");
+    assert_string_equal(second->bypass->other, "right");
 }
 
-static void
-the_last_bypass_of_a_command_line_counts(void **state OVS_UNUSED)
+UNIT_TEST(the_last_bypass_of_a_command_line_counts)
 {
-    struct agent_config config;
+    const struct agent_config *config = parse("--bypass=a,b", "--bypass=c,d");
 
-    parse("--bypass=a,b", "--bypass=c,d", &config);
-    assert_string_equal(config.bypass->iface, "c");
-    assert_string_equal(config.bypass->other, "d");
-    agent_options_uninit(&config);
+    assert_string_equal(config->bypass->iface, "c");
+    assert_string_equal(config->bypass->other, "d");
 }
 
-static void
-addresses_of_controllers_imply_remotes(void **state OVS_UNUSED)
+UNIT_TEST(addresses_of_controllers_imply_remotes)
 {
-    struct agent_config config;
+    const struct agent_config *config =
+        parse("--controllers=10.0.0.1,fd00::1", NULL);
 
-    parse("--controllers=10.0.0.1,fd00::1", NULL, &config);
-    assert_string_equal(config.db, "ssl:10.0.0.1:6640,ssl:[fd00::1]:6640");
-    assert_string_equal(config.controller,
+    assert_string_equal(config->db, "ssl:10.0.0.1:6640,ssl:[fd00::1]:6640");
+    assert_string_equal(config->controller,
                         "ssl:10.0.0.1:6650,ssl:[fd00::1]:6650");
-    agent_options_uninit(&config);
 }
 
-static void
-an_explicit_remote_replaces_that_of_the_controllers(void **state OVS_UNUSED)
+UNIT_TEST(an_explicit_remote_replaces_that_of_the_controllers)
 {
-    struct agent_config config;
+    const struct agent_config *config =
+        parse("--controllers=10.0.0.1", "--db=unix:/run/x");
 
-    parse("--controllers=10.0.0.1", "--db=unix:/run/x", &config);
-    assert_string_equal(config.db, "unix:/run/x");
-    assert_string_equal(config.controller, "ssl:10.0.0.1:6650");
-    agent_options_uninit(&config);
+    assert_string_equal(config->db, "unix:/run/x");
+    assert_string_equal(config->controller, "ssl:10.0.0.1:6650");
 }
 
-static void
-an_uplink_chooses_the_kernel(void **state OVS_UNUSED)
+UNIT_TEST(an_uplink_chooses_the_kernel)
 {
-    struct agent_config config;
+    const struct agent_config *config;
 
-    parse("--rate=1Gbit", NULL, &config);
-    assert_int_equal(config.actuator, AGENT_SHIM);
-    agent_options_uninit(&config);
-    parse("--uplink=eth0", "--uplink=eth1", &config);
-    assert_int_equal(config.actuator, AGENT_BPF);
-    assert_int_equal(config.n_uplinks, 2);
-    assert_string_equal(config.uplinks[1], "eth1");
-    assert_string_equal(config.pins, IDENTITY_PINS);
-    agent_options_uninit(&config);
-    parse("--actuator=observe", "--uplink=eth0", &config);
-    assert_int_equal(config.actuator, AGENT_OBSERVE);
-    agent_options_uninit(&config);
+    assert_int_equal(parse("--rate=1Gbit", NULL)->actuator, AGENT_SHIM);
+    config = parse("--uplink=eth0", "--uplink=eth1");
+    assert_int_equal(config->actuator, AGENT_BPF);
+    assert_int_equal(config->n_uplinks, 2);
+    assert_string_equal(config->uplinks[1], "eth1");
+    assert_string_equal(config->pins, IDENTITY_PINS);
+    assert_int_equal(parse("--actuator=observe", "--uplink=eth0")->actuator,
+                     AGENT_OBSERVE);
 }
 
-/* Returns the exit status of an agent that cannot start. */
-static int
-status_of(const char *option, const char *other)
+UNIT_TEST(an_actuator_must_fit_its_options)
 {
-    struct agent_config config;
-    int status;
-    pid_t pid = fork();
+    static const struct {
+        const char *option, *other;
+        int status;
+    } cases[] = {
+        { "--actuator=kernel", "--uplink=eth0", 2 },
+        { "--actuator=bpf", NULL, 2 },
+        { "--actuator=shim", "--uplink=eth0", 0 },
+        { "--uplink=an-interface-of-17", NULL, 2 },
+        { "--uplink=eth0", "--mark=22", 2 },
+        { "--uplink=eth0", "--mark=21", 0 },
+        { "--uplink=eth0", "--mark=none", 0 },
+        { "--uplink=eth0", "--kernel-cgroup=/x", 2 },
+    };
 
-    if (!pid) {
-        assert_non_null(freopen("/dev/null", "w", stderr));
-        parse(option, other, &config);
-        _exit(0);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int status;
+        pid_t pid = fork();
+
+        if (!pid) {
+            assert_non_null(freopen("/dev/null", "w", stderr));
+            parse(cases[i].option, cases[i].other);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(WEXITSTATUS(status), cases[i].status);
     }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WEXITSTATUS(status);
-}
-
-static void
-an_actuator_must_fit_its_options(void **state OVS_UNUSED)
-{
-    assert_int_equal(status_of("--actuator=kernel", "--uplink=eth0"), 2);
-    assert_int_equal(status_of("--actuator=bpf", NULL), 2);
-    assert_int_equal(status_of("--actuator=shim", "--uplink=eth0"), 0);
-    assert_int_equal(status_of("--uplink=an-interface-of-17", NULL), 2);
-    assert_int_equal(status_of("--uplink=eth0", "--mark=22"), 2);
-    assert_int_equal(status_of("--uplink=eth0", "--mark=21"), 0);
-    assert_int_equal(status_of("--uplink=eth0", "--mark=none"), 0);
-    assert_int_equal(status_of("--uplink=eth0", "--kernel-cgroup=/x"), 2);
 }
 
 int
-main(void)
+unit_test_set_up(void **state OVS_UNUSED)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            a_command_line_keeps_its_bypass_when_another_is_parsed),
-        cmocka_unit_test(the_last_bypass_of_a_command_line_counts),
-        cmocka_unit_test(addresses_of_controllers_imply_remotes),
-        cmocka_unit_test(an_explicit_remote_replaces_that_of_the_controllers),
-        cmocka_unit_test(an_uplink_chooses_the_kernel),
-        cmocka_unit_test(an_actuator_must_fit_its_options),
-    };
-
     set_program_name("test-agent-options");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agent/doctor/doctor.h"
-#include "agent/identify/bpf/tc-program.h"
+#include "agent/identify/bpf/interfaces.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
@@ -75,14 +75,30 @@ load(enum bpf_prog_type type, const char *name, int verdict)
                          NULL);
 }
 
+/* Attaches a filter to "v0".  Skips the test if that is not possible. */
 static void
-is_content_with_a_veth(void **state)
+attach_filter(const char *name, enum bpf_tc_attach_point point,
+              uint32_t priority)
+{
+    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
+                .attach_point = point);
+    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = priority);
+    int fd = load(BPF_PROG_TYPE_SCHED_CLS, name, -1);
+
+    if (fd < 0 || bpf_tc_hook_create(&hook)) {
+        skip();
+    }
+    opts.prog_fd = fd;
+    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
+    close(fd);
+}
+
+FIXTURE_TEST(is_content_with_a_veth)
 {
     expect(state, DOCTOR_OK, "nothing");
 }
 
-static void
-names_addresses_that_nobody_checks(void **state)
+FIXTURE_TEST(names_addresses_that_nobody_checks)
 {
     static const char *const cases[] = {
         "echo 2 >/proc/sys/net/ipv4/conf/v0/rp_filter",
@@ -98,8 +114,7 @@ names_addresses_that_nobody_checks(void **state)
     }
 }
 
-static void
-names_gro(void **state)
+FIXTURE_TEST(names_gro)
 {
     if (*state) {
         assert_int_equal(system("ethtool -K v0 gro on"), 0);
@@ -107,8 +122,7 @@ names_gro(void **state)
     expect(state, DOCTOR_NOTE, "v0: GRO");
 }
 
-static void
-names_xdp_of_the_driver(void **state)
+FIXTURE_TEST(names_xdp_of_the_driver)
 {
     int fd = load(BPF_PROG_TYPE_XDP, "other", 2 /* XDP_PASS */);
 
@@ -121,26 +135,14 @@ names_xdp_of_the_driver(void **state)
     expect(state, DOCTOR_NOTE, "v0: an XDP program");
 }
 
-static void
-names_cilium(void **state)
+FIXTURE_TEST(names_cilium)
 {
-    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
-                .attach_point = BPF_TC_EGRESS);
-    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 2);
-    int fd = load(BPF_PROG_TYPE_SCHED_CLS, "cil_to_netdev", -1);
-
-    if (fd < 0 || bpf_tc_hook_create(&hook)) {
-        skip();
-    }
-    opts.prog_fd = fd;
-    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
-    close(fd);
+    attach_filter("cil_to_netdev", BPF_TC_EGRESS, 2);
     expect(state, DOCTOR_NOTE, "v0: Cilium (cil_to_netdev");
 }
 
 /* As Cilium attaches since 6.6. */
-static void
-names_cilium_of_tcx(void **state)
+FIXTURE_TEST(names_cilium_of_tcx)
 {
     char pin[64];
     int fd = load(BPF_PROG_TYPE_SCHED_CLS, "cil_to_netdev", -1), error;
@@ -159,8 +161,7 @@ names_cilium_of_tcx(void **state)
     assert_non_null(strstr(doctor.findings[0].what, "v0: Cilium"));
 }
 
-static void
-names_wireguard(void **state)
+FIXTURE_TEST(names_wireguard)
 {
     if (system("ip link del v0; ip link add wg0 type wireguard 2>/dev/null")) {
         skip();
@@ -168,42 +169,76 @@ names_wireguard(void **state)
     expect(state, DOCTOR_NOTE, "wg0: what WireGuard");
 }
 
-/* Before 6.6 only: later, ours is a program of TCX, which runs before all
- * filters. */
-static void
-names_a_filter_in_our_place(void **state)
+/* An overlay of each kind, and five of VXLAN with ports of a seed. */
+FIXTURE_TEST(names_overlays)
 {
-    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
-                .attach_point = BPF_TC_INGRESS);
-    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 1);
-    int fd = load(BPF_PROG_TYPE_SCHED_CLS, "other", -1);
+    static const struct {
+        const char *link, *words;
+        enum doctor_result result;
+    } cases[] = {
+        { "type vxlan id 1 dstport 4789 dev v0",
+          "o0: VXLAN on UDP port 4789: a shim knows", DOCTOR_OK },
+        { "type vxlan id 1 dstport 8472 dev v0", "of the nodes", DOCTOR_OK },
+        { "type vxlan external dstport 6784", "--vxlan-port", DOCTOR_OK },
+        { "type geneve external", "o0: Geneve on UDP port 6081: a shim knows",
+          DOCTOR_OK },
+        { "type geneve id 7 remote 10.0.0.2 dstport 6082",
+          "Geneve on UDP port 6082 cannot be seen", DOCTOR_NOTE },
+        { "type ipip remote 10.0.0.2", "o0: IP in IP: a shim", DOCTOR_OK },
+        { "type gretap remote 10.0.0.2", "o0: GRE cannot be seen",
+          DOCTOR_NOTE },
+    };
 
-    if (fd < 0 || bpf_tc_hook_create(&hook)) {
+    int n_known = 0;
+
+    srandom(8472);
+    for (size_t i = 0; *state && i < ARRAY_SIZE(cases) + 5; i++) {
+        const char *link = i < ARRAY_SIZE(cases) ? cases[i].link : NULL;
+        int port = 10000 + random() % 50000;
+        char *words =
+            (link ? xstrdup(cases[i].words)
+                  : xasprintf("VXLAN on UDP port %d: a shim knows the "
+                              "flows inside with --vxlan and the "
+                              "addresses of the nodes, and --vxlan-port",
+                              port));
+        char *command = (link ? xasprintf("ip link add o0 %s", link)
+                              : xasprintf("ip link add o0 type vxlan id %d "
+                                          "dstport %d dev v0",
+                                          port, port));
+
+        if (!system(command)) {
+            n_known++;
+            doctor_check_interfaces(&doctor);
+            assert_int_equal(
+                doctor.n,
+                strstr(command, "vxlan") || strstr(command, "geneve") ? 2 : 1);
+            tear_down(state);
+            assert_int_equal(system("ip link set o0 up"), 0);
+            doctor_check_interfaces(&doctor);
+            assert_int_equal(doctor.n, 2);
+            assert_string_equal(doctor.findings[0].check, "overlay");
+            assert_int_equal(doctor.findings[0].result,
+                             link ? cases[i].result : DOCTOR_OK);
+            assert_non_null(strstr(doctor.findings[0].what, words));
+            tear_down(state);
+            assert_int_equal(system("ip link del o0"), 0);
+        }
+        free(command);
+        free(words);
+    }
+    if (!n_known) {
         skip();
     }
-    opts.prog_fd = fd;
-    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
-    close(fd);
+}
+
+/* Before 6.6 only: later, ours is a program of TCX, which runs before all
+ * filters. */
+FIXTURE_TEST(names_a_filter_in_our_place)
+{
+    attach_filter("other", BPF_TC_INGRESS, 1);
     if (doctor_kernel_is_from(&doctor, 6, 6)) {
         expect(state, DOCTOR_OK, "nothing");
     } else {
         expect(state, DOCTOR_NOTE, "v0: the filter other");
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(is_content_with_a_veth),
-        TEST(names_gro),
-        TEST(names_addresses_that_nobody_checks),
-        TEST(names_xdp_of_the_driver),
-        TEST(names_cilium),
-        TEST(names_cilium_of_tcx),
-        TEST(names_wireguard),
-        TEST(names_a_filter_in_our_place),
-    };
-
-    return cmocka_run_group_tests_name("doctor-interfaces", tests, NULL, NULL);
 }

@@ -33,8 +33,8 @@
 #include <unistd.h>
 
 #include "agent/identify/bpf/identity.h"
-#include "agent/identify/bpf/pods.h"
-#include "agent/identify/claim.h"
+#include "agent/identify/bpf/interfaces.h"
+#include "agent/identify/registry.h"
 #include "csum.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
@@ -43,6 +43,7 @@
 
 #define FAR "10.9.0.2"
 #define FAR6 "fd09::2"
+#define FAR_MAC "02:00:00:00:09:02"
 #define PORT 4700
 #define WAIT_S 5
 
@@ -51,13 +52,18 @@ enum { DSCP_A = 35, DSCP_B = 23, DSCP_CONTROL = 39, DSCP_OTHERS = 7 };
 
 struct fixture {
     struct identity *id;
+    struct identity_settings *settings;
+    struct identity_traffic *traffic;
     struct identity_config config;
     char *tree;     /* A cgroup with the children "a" and "b". */
     pid_t far, pod; /* Processes that hold the namespaces. */
     int home, receiver;
+    struct pods *pods;
+    int fds[64]; /* Of a test, which its tear-down closes. */
+    size_t n_fds;
 };
 
-static struct fixture fixture;
+static struct fixture f;
 
 /* Starts a process that holds a new network namespace. */
 static pid_t
@@ -79,55 +85,63 @@ hold_namespace(void)
     return pid;
 }
 
-static void OVS_PRINTF_FORMAT(1, 2) run(const char *format, ...)
+/* Runs commands of the shell in the namespace of a process, 0 for this one. */
+static void OVS_PRINTF_FORMAT(2, 3) in(pid_t netns, const char *format, ...)
 {
     va_list args;
-    char *command;
+    char *command, *whole;
 
     va_start(args, format);
     command = xvasprintf(format, args);
     va_end(args);
-    assert_int_equal(system(command), 0);
+    whole = xasprintf("nsenter -t %d -n sh -ec '%s'",
+                      (int) (netns ? netns : getpid()), command);
+    assert_int_equal(system(whole), 0);
+    free(whole);
     free(command);
 }
 
 static void
-make_network(struct fixture *f)
+make_uplink(void)
 {
-    int far = f->far, pod = f->pod;
-
-    run("ip link set lo up; ip link add up0 type veth peer far0 netns %d",
-        far);
-    run("ip addr add 10.9.0.1/24 dev up0 && ip link set up0 up");
-    run("ip link add pod0 type veth peer eth0 netns %d", pod);
-    run("ip addr add 10.9.1.1/24 dev pod0 && ip link set pod0 up");
-    run("nsenter -t %d -n ip addr add " FAR "/24 dev far0", far);
-    run("nsenter -t %d -n ip link set far0 up", far);
-    run("nsenter -t %d -n ip route add 10.9.1.0/24 via 10.9.0.1", far);
-    run("nsenter -t %d -n ip addr add 10.9.1.2/24 dev eth0", pod);
-    run("nsenter -t %d -n ip link set eth0 up", pod);
-    run("nsenter -t %d -n ip route add default via 10.9.1.1", pod);
-    run("echo 1 > /proc/sys/net/ipv4/ip_forward");
+    in(0,
+       "ip link add up0 type veth peer far0 address " FAR_MAC " netns %d;"
+       "ip addr add 10.9.0.1/24 dev up0; ip link set up0 up",
+       (int) f.far);
+    in(f.far, "ip addr add " FAR "/24 dev far0; ip link set far0 up;"
+              "ip route add 10.9.1.0/24 via 10.9.0.1");
 }
 
-static int
-set_up_group(void **state OVS_UNUSED)
+static void
+make_network(void)
 {
-    struct fixture *f = &fixture;
+    in(0,
+       "ip link set lo up; ip link add pod0 type veth peer eth0 netns %d;"
+       "ip addr add 10.9.1.1/24 dev pod0; ip link set pod0 up;"
+       "echo 1 >/proc/sys/net/ipv4/ip_forward",
+       (int) f.pod);
+    make_uplink();
+    in(f.pod, "ip addr add 10.9.1.2/24 dev eth0; ip link set eth0 up;"
+              "ip route add default via 10.9.1.1");
+}
+
+int
+unit_test_set_up(void **state OVS_UNUSED)
+{
     char *mount = cgroup_mount_from("/proc/mounts");
     int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "try", 4, 4, 1, NULL);
 
     if (map < 0 || close(map) || !mount || unshare(CLONE_NEWNET)) {
-        free(mount);
-        return 0; /* Each test is skipped. */
+        puts("skip: no root, or no BPF");
+        exit(77);
     }
-    f->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    f->far = hold_namespace();
-    f->pod = hold_namespace();
-    make_network(f);
-    f->tree = xasprintf("%s/stagecoach-test-%d", mount, (int) getpid());
-    run("mkdir -p %s/a %s/b", f->tree, f->tree);
-    f->config = (struct identity_config){
+    f.home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    f.far = hold_namespace();
+    f.pod = hold_namespace();
+    make_network();
+    f.tree = xasprintf("%s/stagecoach-test-%d", mount, (int) getpid());
+    in(0, "mkdir -p %s/a %s/b", f.tree, f.tree);
+    f.config = (struct identity_config){
         .pins = xasprintf("/sys/fs/bpf/stagecoach-test-%d", (int) getpid()),
         .cgroup = mount,
         .mark_shift = 3,
@@ -136,22 +150,18 @@ set_up_group(void **state OVS_UNUSED)
     return 0;
 }
 
-static int
-tear_down_group(void **state OVS_UNUSED)
+int
+unit_test_tear_down(void **state OVS_UNUSED)
 {
-    struct fixture *f = &fixture;
-
-    if (f->tree) {
-        kill(f->far, SIGKILL);
-        kill(f->pod, SIGKILL);
-        waitpid(f->far, NULL, 0);
-        waitpid(f->pod, NULL, 0);
-        free(identity_detach(f->config.pins)); /* A set-up has failed. */
-        run("rmdir %s/a %s/b %s", f->tree, f->tree, f->tree);
-        free(CONST_CAST(char *, f->config.pins));
-        free(CONST_CAST(char *, f->config.cgroup));
-        free(f->tree);
-    }
+    kill(f.far, SIGKILL);
+    kill(f.pod, SIGKILL);
+    waitpid(f.far, NULL, 0);
+    waitpid(f.pod, NULL, 0);
+    free(identity_detach(f.config.pins)); /* A set-up has failed. */
+    in(0, "rmdir %s/a %s/b %s", f.tree, f.tree, f.tree);
+    free(CONST_CAST(char *, f.config.pins));
+    free(CONST_CAST(char *, f.config.cgroup));
+    free(f.tree);
     return 0;
 }
 
@@ -159,35 +169,73 @@ tear_down_group(void **state OVS_UNUSED)
 static void
 enter(const char *cgroup)
 {
-    run("echo %d > %s/%s/cgroup.procs", (int) getpid(), fixture.tree, cgroup);
+    in(0, "echo %d >%s/%s/cgroup.procs", (int) getpid(), f.tree, cgroup);
 }
 
 static int
-open_in(pid_t pid, int family, int type, int protocol)
+keep(int fd)
 {
-    char *path = xasprintf("/proc/%d/ns/net", (int) pid);
+    assert_true(fd >= 0 && f.n_fds < ARRAY_SIZE(f.fds));
+    f.fds[f.n_fds++] = fd;
+    return fd;
+}
+
+/* Opens a socket in the namespace of a process, 0 for this one. */
+static int
+open_in(pid_t netns, int family, int type, int protocol)
+{
+    char *path =
+        xasprintf("/proc/%d/ns/net", (int) (netns ? netns : getpid()));
     int away = open(path, O_RDONLY | O_CLOEXEC), fd;
 
     assert_int_equal(setns(away, CLONE_NEWNET), 0);
-    fd = socket(family, type, protocol);
-    assert_int_equal(setns(fixture.home, CLONE_NEWNET), 0);
+    fd = keep(socket(family, type, protocol));
+    assert_int_equal(setns(f.home, CLONE_NEWNET), 0);
     close(away);
     free(path);
     return fd;
 }
 
-static int
-socket_in(pid_t pid, int type)
+static struct sockaddr_storage
+address_of(const char *text, int port)
 {
-    return open_in(pid, AF_INET, type, 0);
+    struct sockaddr_storage address = { .ss_family = AF_INET };
+    struct sockaddr_in *four = (void *) &address;
+    struct sockaddr_in6 *six = (void *) &address;
+
+    four->sin_port = htons(port); /* Where that of IPv6 is. */
+    if (strchr(text, ':')) {
+        address.ss_family = AF_INET6;
+        assert_int_equal(inet_pton(AF_INET6, text, &six->sin6_addr), 1);
+    } else {
+        assert_int_equal(inet_pton(AF_INET, text, &four->sin_addr), 1);
+    }
+    return address;
+}
+
+static void
+bind_to(int fd, const char *text, int port)
+{
+    struct sockaddr_storage address = address_of(text, port);
+
+    assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof address),
+                     0);
+}
+
+static void
+connect_to(int fd, const char *text, int port)
+{
+    struct sockaddr_storage address = address_of(text, port);
+
+    assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address),
+                     0);
 }
 
 /* Returns the VLAN tag of the frame, -1 without one, -2 if it is not a
  * datagram to PORT. */
 static int
-tag_of(struct msghdr *message, const char *frame)
+tag_of(struct cmsghdr *c, const char *frame)
 {
-    struct cmsghdr *c = CMSG_FIRSTHDR(message);
     const struct tpacket_auxdata *aux = (void *) CMSG_DATA(c);
     bool six = !memcmp(frame + 12, "\x86\xdd", 2);
     uint16_t port;
@@ -198,33 +246,44 @@ tag_of(struct msghdr *message, const char *frame)
                                                     : -1);
 }
 
-static struct sockaddr_in
-far_address(int port)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons(port) };
-
-    inet_pton(AF_INET, FAR, &address.sin_addr);
-    return address;
-}
-
+/* Has messages of a socket come within WAIT_S, with their class. */
 static void
-set_timeout(int fd)
+expect_messages(int fd)
 {
     struct timeval wait = { .tv_sec = WAIT_S };
     int on = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
     setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof on);
+    setsockopt(fd, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
+    setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
+}
+
+/* Receives a message.  Returns its size, and what the kernel tells of it. */
+static ssize_t
+receive(int fd, char *data, size_t size, struct cmsghdr **c)
+{
+    static char room[128];
+    struct iovec iov = { data, size };
+    struct msghdr message = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = room,
+                              .msg_controllen = sizeof room };
+    ssize_t n = recvmsg(fd, &message, 0);
+
+    *c = CMSG_FIRSTHDR(&message);
+    assert_non_null(*c);
+    return n;
 }
 
 static void
-set_rows(struct identity *id)
+set_rows(void)
 {
-    struct identity_settings *s = identity_settings(id);
-    struct identity_row *rows = identity_rows(id);
+    struct identity_settings *s = f.settings = identity_settings(f.id);
+    struct identity_row *rows = identity_rows(f.id);
     struct timespec now;
 
+    f.traffic = identity_traffic(f.id);
     clock_gettime(CLOCK_MONOTONIC, &now);
     s->lease_until = (now.tv_sec + 60) * UINT64_C(1000000000);
     s->default_dscp = 0;
@@ -236,108 +295,96 @@ set_rows(struct identity *id)
     rows[SLOT_B] = (struct identity_row){ .dscp = DSCP_B, .used = true };
 }
 
-static int
-set_up(void **state)
+/* Loads the programs, with 'uplink'. */
+static void
+begin_identity(const struct identity_config *config, const char *uplink)
 {
-    struct fixture *f = &fixture;
-    struct sockaddr_in any = { .sin_family = AF_INET,
-                               .sin_port = htons(PORT) };
+    assert_null(identity_open(config, &f.id));
+    assert_null(identity_add_uplink(f.id, uplink));
+    set_rows();
+}
 
-    *state = f;
-    if (!f->tree) {
-        return 0; /* Without root or BPF. */
-    }
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, "up0"));
-    set_rows(f->id);
+static void
+end_identity(void)
+{
+    identity_close(f.id);
+    assert_null(identity_detach(f.config.pins));
+}
+
+static int
+set_up(void **state OVS_UNUSED)
+{
+    begin_identity(&f.config, "up0");
     enter("");
-    f->receiver = socket_in(f->far, SOCK_DGRAM);
-    set_timeout(f->receiver);
-    assert_int_equal(bind(f->receiver, (struct sockaddr *) &any, sizeof any),
-                     0);
+    f.receiver = open_in(f.far, AF_INET, SOCK_DGRAM, 0);
+    expect_messages(f.receiver);
+    bind_to(f.receiver, "0.0.0.0", PORT);
     return 0;
 }
 
 static int
 tear_down(void **state OVS_UNUSED)
 {
-    struct fixture *f = &fixture;
-
-    if (f->id) {
-        char *error;
-
-        run("echo %d > %s/cgroup.procs", (int) getpid(), f->config.cgroup);
-        close(f->receiver);
-        identity_close(f->id);
-        error = identity_detach(f->config.pins);
-        assert_null(error);
-        assert_int_equal(access(f->config.pins, F_OK), -1);
+    in(0, "echo %d >%s/cgroup.procs", (int) getpid(), f.config.cgroup);
+    pods_destroy(f.pods);
+    f.pods = NULL;
+    while (f.n_fds) {
+        close(f.fds[--f.n_fds]);
     }
+    end_identity();
+    assert_int_equal(access(f.config.pins, F_OK), -1);
     return 0;
 }
 
-static struct fixture *
-get(void **state)
-{
-    struct fixture *f = *state;
+/* A socket that is connected to the far end. */
+struct from {
+    const char *cgroup; /* Of the process that makes it. */
+    pid_t netns;        /* Process with its namespace, 0: this one's. */
+    int type, protocol; /* 0: of UDP. */
+    const char *source, *iface;
+    const char *to; /* NULL: FAR. */
+};
 
-    if (!f->id) {
-        skip();
+static int
+open_sender(struct from from)
+{
+    const char *to = from.to ? from.to : FAR;
+    bool six = strchr(to, ':');
+    int fd, on = 1;
+
+    enter(from.cgroup);
+    fd = open_in(from.netns, six ? AF_INET6 : AF_INET,
+                 from.type ? from.type : SOCK_DGRAM, from.protocol);
+    if (from.iface) {
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, from.iface,
+                   strlen(from.iface));
     }
-    return f;
+    if (from.source) { /* Any user can bind a socket of IPv6 to any. */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
+        bind_to(fd, from.source, 0);
+    }
+    connect_to(fd, to, from.type == SOCK_RAW ? 0 : PORT);
+    enter("");
+    return fd;
 }
 
-/* Makes a socket as a process of 'cgroup', connected to the far end. */
 static int
 sender(pid_t netns, const char *cgroup)
 {
-    struct sockaddr_in to = far_address(PORT);
-    int fd;
-
-    enter(cgroup);
-    fd = netns ? socket_in(netns, SOCK_DGRAM) : socket(AF_INET, SOCK_DGRAM, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
-}
-
-static int
-sender_to(const char *cgroup, const char *address)
-{
-    struct sockaddr_in to = far_address(PORT);
-    int fd;
-
-    enter(cgroup);
-    fd = socket(AF_INET, SOCK_DGRAM, 0);
-    inet_pton(AF_INET, address, &to.sin_addr);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
-}
-
-static int
-dscp_of(struct msghdr *message)
-{
-    struct cmsghdr *c = CMSG_FIRSTHDR(message);
-
-    assert_non_null(c);
-    assert_int_equal(c->cmsg_type, IP_TOS);
-    return *(uint8_t *) CMSG_DATA(c) >> 2;
+    return open_sender((struct from){ .netns = netns, .cgroup = cgroup });
 }
 
 /* Returns the DSCP of the datagram of 100 bytes that arrives next. */
 static int
-dscp_received(void)
+dscp_received(int fd)
 {
-    char data[100] = "", room[64];
-    struct iovec iov = { data, sizeof data };
-    struct msghdr message = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = room,
-                              .msg_controllen = sizeof room };
+    struct cmsghdr *c;
+    char data[100];
 
-    assert_int_equal(recvmsg(fixture.receiver, &message, 0), sizeof data);
-    return dscp_of(&message);
+    assert_int_equal(receive(fd, data, sizeof data, &c), sizeof data);
+    return (c->cmsg_type == IPV6_TCLASS ? *(int *) CMSG_DATA(c)
+                                        : *(uint8_t *) CMSG_DATA(c))
+           >> 2;
 }
 
 /* Sends such a datagram. */
@@ -347,24 +394,23 @@ dscp_sent_by(int fd)
     static const char data[100];
 
     assert_int_equal(send(fd, data, sizeof data, 0), sizeof data);
-    return dscp_received();
+    return dscp_received(f.receiver);
 }
 
 static void
-set_claim(struct identity *id, enum identity_map map, uint64_t key,
-          struct identity_claim c)
+set_claim(enum identity_map map, uint64_t key, struct identity_claim c)
 {
     size_t set;
 
-    assert_int_equal(identity_set_claims(id, map, &key, &c, 1, &set), 0);
-    identity_raise_epoch(id);
+    assert_int_equal(identity_set_claims(f.id, map, &key, &c, 1, &set), 0);
+    identity_raise_epoch(f.id);
 }
 
 static void
-claim(struct identity *id, enum identity_map map, uint64_t key, uint32_t slot,
+claim(enum identity_map map, uint64_t key, uint32_t slot,
       enum claim_source source)
 {
-    set_claim(id, map, key,
+    set_claim(map, key,
               (struct identity_claim){ .slot = slot, .source = source });
 }
 
@@ -375,35 +421,32 @@ add_pod(struct identity *id)
 }
 
 static void
-claim_cgroup(struct identity *id, const char *name, uint32_t slot)
+claim_cgroup(const char *name, uint32_t slot)
 {
-    char *path = xasprintf("%s/%s", fixture.tree, name);
+    char *path = xasprintf("%s/%s", f.tree, name);
     struct stat s;
 
     assert_int_equal(stat(path, &s), 0);
-    claim(id, IDENTITY_CGROUPS, s.st_ino, slot, CLAIM_CGROUP);
+    claim(IDENTITY_CGROUPS, s.st_ino, slot, CLAIM_CGROUP);
     free(path);
 }
 
-static void
-packets_are_of_the_job_of_their_socket(void **state)
+FIXTURE_TEST(packets_are_of_the_job_of_their_socket)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     int a = sender(0, "a"), b = sender(0, "b"), none = sender(0, "");
     int tos = DSCP_A << 2;
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim_cgroup(f->id, "b", SLOT_B);
+    claim_cgroup("a", SLOT_A);
+    claim_cgroup("b", SLOT_B);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(dscp_sent_by(b), DSCP_B);
     assert_int_equal(dscp_sent_by(b), DSCP_B);
     assert_int_equal(dscp_sent_by(none), 0);
-    assert_int_equal(t[SLOT_A].tx_bytes, 142);
-    assert_int_equal(t[SLOT_B].tx_bytes, 284);
-    assert_int_equal(t[SLOT_B].tx_packets, 2);
-    assert_int_equal(t[SLOT_B].default_bytes, 0);
-    assert_int_equal(t[0].default_bytes, t[0].tx_bytes);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 142);
+    assert_int_equal(f.traffic[SLOT_B].tx_bytes, 284);
+    assert_int_equal(f.traffic[SLOT_B].tx_packets, 2);
+    assert_int_equal(f.traffic[SLOT_B].default_bytes, 0);
+    assert_int_equal(f.traffic[0].default_bytes, f.traffic[0].tx_bytes);
 
     /* A user's mark counts for nobody, and only the policy's are removed. */
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_B << 2 }, sizeof tos);
@@ -413,73 +456,60 @@ packets_are_of_the_job_of_their_socket(void **state)
     setsockopt(none, IPPROTO_IP, IP_TOS, &(int){ DSCP_OTHERS << 2 },
                sizeof tos);
     assert_int_equal(dscp_sent_by(none), DSCP_OTHERS);
-    close(a);
-    close(b);
-    close(none);
 }
 
 /* A claim of a process reaches sockets that it has already, and decides
  * against one of lower precedence. */
-static void
-a_claim_reaches_running_sockets(void **state)
+FIXTURE_TEST(a_claim_reaches_running_sockets)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
     assert_int_equal(dscp_sent_by(a), 0);
-    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
+    claim(IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
     assert_int_equal(dscp_sent_by(a), DSCP_B);
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_REGISTRATION);
+    claim(IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_REGISTRATION);
     assert_int_equal(dscp_sent_by(a), DSCP_B);
-    assert_int_equal(
-        identity_remove_claim(f->id, IDENTITY_PROCESSES, getpid()), 0);
-    identity_raise_epoch(f->id);
+    assert_int_equal(identity_remove_claim(f.id, IDENTITY_PROCESSES, getpid()),
+                     0);
+    identity_raise_epoch(f.id);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
 }
 
 /* The queue of the level is that of the priority that the uplink has for it.
  */
-static void
-a_priority_selects_the_queue(void **state)
+FIXTURE_TEST(a_priority_selects_the_queue)
 {
     static const uint32_t classes[IDENTITY_ORDER_LEVELS] = {
         [1] = 0x90001, [2] = 0x90002
     };
-    struct fixture *f = get(state);
+    static const char sent[] = "tc -s class show dev up0 classid 9:2 | "
+                               "grep -q \"Sent 142 bytes\"";
     int a = sender(0, "a"), on = 6;
 
-    run("tc qdisc add dev up0 root handle 9: htb default 3");
-    for (int i = 1; i < 4; i++) {
-        run("tc class add dev up0 parent 9: classid 9:%d htb rate 1gbit "
-            "quantum 1514",
-            i);
-    }
-    identity_rows(f->id)[SLOT_A].level = 2;
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_set_priorities(f->id, if_nametoindex("up0"), classes);
+    in(0, "tc qdisc add dev up0 root handle 9: htb default 3;"
+          "for i in 1 2 3; do tc class add dev up0 parent 9: classid 9:$i "
+          "htb rate 1gbit quantum 1514; done");
+    identity_rows(f.id)[SLOT_A].level = 2;
+    claim_cgroup("a", SLOT_A);
+    identity_set_priorities(f.id, if_nametoindex("up0"), classes);
     setsockopt(a, SOL_SOCKET, SO_PRIORITY, &on, sizeof on);
     dscp_sent_by(a);
-    run("tc -s class show dev up0 classid 9:2 | grep -q 'Sent 142 bytes'");
-    identity_set_priorities(f->id, if_nametoindex("up0"), NULL);
+    in(0, sent);
+    identity_set_priorities(f.id, if_nametoindex("up0"), NULL);
     dscp_sent_by(a);
-    run("tc -s class show dev up0 classid 9:2 | grep -q 'Sent 142 bytes'");
-    run("tc qdisc del dev up0 root");
-    close(a);
+    in(0, sent);
+    in(0, "tc qdisc del dev up0 root");
 }
 
 /* Makes 'iface' the only uplink, and claims cgroup "a". */
 static void
-change_uplink(struct fixture *f, const char *iface)
+change_uplink(const char *iface)
 {
-    identity_close(f->id);
-    assert_null(identity_detach(f->config.pins));
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, iface));
-    set_rows(f->id);
-    claim_cgroup(f->id, "a", SLOT_A);
+    end_identity();
+    begin_identity(&f.config, iface);
+    claim_cgroup("a", SLOT_A);
 }
 
 /* Returns false if the kernel has no interfaces of this kind. */
@@ -493,123 +523,102 @@ has_kind(const char *make)
     return has;
 }
 
-static void
-a_vlan_can_be_an_uplink_and_above_one(void **state)
+FIXTURE_TEST(a_vlan_can_be_an_uplink_and_above_one)
 {
-    struct fixture *f = get(state);
-    int far = f->far, a;
+    int a;
 
     if (!has_kind("ip link add link up0 name up0.5 type vlan id 5")) {
         skip();
     }
-    run("ip addr add 10.9.5.1/24 dev up0.5 && ip link set up0.5 up");
-    run("nsenter -t %d -n ip link add link far0 name far0.5 type vlan id 5",
-        far);
-    run("nsenter -t %d -n ip addr add 10.9.5.2/24 dev far0.5", far);
-    run("nsenter -t %d -n ip link set far0.5 up", far);
-    claim_cgroup(f->id, "a", SLOT_A);
-    a = sender_to("a", "10.9.5.2");
+    in(0, "ip addr add 10.9.5.1/24 dev up0.5; ip link set up0.5 up");
+    in(f.far, "ip link add link far0 name far0.5 type vlan id 5;"
+              "ip addr add 10.9.5.2/24 dev far0.5; ip link set far0.5 up");
+    claim_cgroup("a", SLOT_A);
+    a = open_sender((struct from){ .cgroup = "a", .to = "10.9.5.2" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    change_uplink(f, "up0.5");
+    change_uplink("up0.5");
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    run("ip link del up0.5; nsenter -t %d -n ip link del far0.5", far);
+    in(0, "ip link del up0.5");
+    in(f.far, "ip link del far0.5");
 }
 
-static void
-a_bond_can_be_an_uplink(void **state)
+FIXTURE_TEST(a_bond_can_be_an_uplink)
 {
-    struct fixture *f = get(state);
-    int far = f->far, a;
+    int a;
 
     if (!has_kind("ip link add bond0 type bond mode active-backup")) {
         skip();
     }
-    run("ip link add b0 type veth peer far1 netns %d", far);
-    run("ip link set b0 master bond0 && ip link set bond0 up");
-    run("ip addr add 10.9.6.1/24 dev bond0");
-    run("nsenter -t %d -n ip addr add 10.9.6.2/24 dev far1", far);
-    run("nsenter -t %d -n ip link set far1 up", far);
-    change_uplink(f, "bond0");
-    a = sender_to("a", "10.9.6.2");
+    in(0,
+       "ip link add b0 type veth peer far1 netns %d;"
+       "ip link set b0 master bond0; ip link set bond0 up;"
+       "ip addr add 10.9.6.1/24 dev bond0",
+       (int) f.far);
+    in(f.far, "ip addr add 10.9.6.2/24 dev far1; ip link set far1 up");
+    change_uplink("bond0");
+    a = open_sender((struct from){ .cgroup = "a", .to = "10.9.6.2" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    run("ip link del b0; ip link del bond0");
+    in(0, "ip link del b0; ip link del bond0");
 }
 
 /* An id that is used again is another process. */
-static void
-a_claim_has_the_life_of_its_process(void **state)
+FIXTURE_TEST(a_claim_has_the_life_of_its_process)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
-    set_claim(f->id, IDENTITY_PROCESSES, getpid(),
+    set_claim(IDENTITY_PROCESSES, getpid(),
               (struct identity_claim){ .ended = 1, .slot = SLOT_A });
     assert_int_equal(dscp_sent_by(a), 0);
-    set_claim(f->id, IDENTITY_PROCESSES, getpid(),
+    set_claim(IDENTITY_PROCESSES, getpid(),
               (struct identity_claim){ .born = UINT64_MAX, .slot = SLOT_A });
     assert_int_equal(dscp_sent_by(a), 0);
-    close(a);
 }
 
-static void
-after_the_lease_all_are_equal_and_counted(void **state)
+FIXTURE_TEST(after_the_lease_all_are_equal_and_counted)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->lease_until = 0;
+    claim_cgroup("a", SLOT_A);
+    f.settings->lease_until = 0;
     assert_int_equal(dscp_sent_by(a), 0);
-    assert_int_equal(t[SLOT_A].tx_bytes, 142);
-    assert_int_equal(t[SLOT_A].default_bytes, 142);
-    close(a);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 142);
+    assert_int_equal(f.traffic[SLOT_A].default_bytes, 142);
 }
 
-static void
-an_observer_changes_nothing(void **state)
+FIXTURE_TEST(an_observer_changes_nothing)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->mode = IDENTITY_COUNTS;
+    claim_cgroup("a", SLOT_A);
+    f.settings->mode = IDENTITY_COUNTS;
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_CONTROL << 2 },
                sizeof(int));
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
-    assert_int_equal(t[SLOT_A].tx_bytes, 142);
-    close(a);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 142);
 }
 
-static void
-a_job_has_a_control_class(void **state)
+FIXTURE_TEST(a_job_has_a_control_class)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a"), b = sender(0, "b");
     int tos = DSCP_CONTROL << 2;
     const long long now = 1000000;
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim_cgroup(f->id, "b", SLOT_B);
+    claim_cgroup("a", SLOT_A);
+    claim_cgroup("b", SLOT_B);
     setsockopt(a, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     setsockopt(b, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
     assert_int_equal(dscp_sent_by(b), DSCP_B); /* It has none. */
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ 0 }, sizeof tos);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    identity_set_control_port(f->id, SLOT_A, htons(PORT));
-    identity_run(f->id, now);
+    identity_set_control_port(f.id, SLOT_A, htons(PORT));
+    identity_run(f.id, now);
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
-    identity_clear_control_ports(f->id, SLOT_A);
-    identity_run(f->id, now + 9); /* Sockets are not disturbed so soon. */
+    identity_clear_control_ports(f.id, SLOT_A);
+    identity_run(f.id, now + 9); /* Sockets are not disturbed so soon. */
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
-    identity_run(f->id, now + 10);
+    identity_run(f.id, now + 10);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    close(b);
 }
 
 /* Returns the VLAN tag with which the bytes arrive at the far end that 'fd'
@@ -617,24 +626,17 @@ a_job_has_a_control_class(void **state)
 static int
 tag_of_sent(int fd, const void *bytes, size_t size)
 {
-    int packets = open_in(fixture.far, AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)),
-        tag = -2, on = 1;
-    char data[256], room[128];
+    int packets = open_in(f.far, AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)),
+        tag = -2;
+    struct cmsghdr *c;
+    char data[256];
 
-    set_timeout(packets);
-    setsockopt(packets, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
+    expect_messages(packets);
     assert_int_equal(write(fd, bytes, size), size);
     while (tag == -2) {
-        struct iovec iov = { data, sizeof data };
-        struct msghdr message = { .msg_iov = &iov,
-                                  .msg_iovlen = 1,
-                                  .msg_control = room,
-                                  .msg_controllen = sizeof room };
-
-        assert_true(recvmsg(packets, &message, 0) > 0);
-        tag = tag_of(&message, data);
+        assert_true(receive(packets, data, sizeof data, &c) > 0);
+        tag = tag_of(c, data);
     }
-    close(packets);
     return tag;
 }
 
@@ -644,183 +646,114 @@ tag_sent_by(int fd)
     return tag_of_sent(fd, "", 1);
 }
 
-static void
-a_shim_gets_tags(void **state)
+FIXTURE_TEST(a_shim_gets_tags)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a"), none = sender(0, "");
     int tos = DSCP_CONTROL << 2;
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    claim_cgroup("a", SLOT_A);
+    f.settings->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(a), SLOT_A);
     assert_int_equal(tag_sent_by(none), 0);
     setsockopt(a, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     assert_int_equal(tag_sent_by(a), SLOT_A | SLOT_TAG_CONTROL);
-    close(a);
-    close(none);
 }
 
 /* The pod's packets are routed to the uplink; the mark that the pod's root
  * sets itself does not count. */
-static void
-packets_of_a_pod_are_of_its_job(void **state)
+FIXTURE_TEST(packets_of_a_pod_are_of_its_job)
 {
-    struct fixture *f = get(state);
-    int a = sender(f->pod, "a"), none = sender(f->pod, "");
+    int a = sender(f.pod, "a"), none = sender(f.pod, "");
     int mark = (SLOT_A << 1 | 1) << 3;
 
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     assert_int_equal(dscp_sent_by(a), 0); /* No program at "pod0". */
-    assert_int_equal(add_pod(f->id), 0);
+    assert_int_equal(add_pod(f.id), 0);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(setsockopt(none, SOL_SOCKET, SO_MARK, &mark, sizeof mark),
                      0);
     assert_int_equal(dscp_sent_by(none), 0);
-    identity_settings(f->id)->mark_shift = IDENTITY_NO_MARK;
+    f.settings->mark_shift = IDENTITY_NO_MARK;
     assert_int_equal(dscp_sent_by(a), 0);
-    close(a);
-    close(none);
 }
 
 /* A user's namespace can have the addresses and ports of a connection of
  * another job, but not its socket. */
-static void
-equal_addresses_in_a_namespace_move_nothing(void **state)
+FIXTURE_TEST(equal_addresses_in_a_namespace_move_nothing)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
-    struct sockaddr_in name, to = far_address(PORT);
+    struct sockaddr_in name;
     socklen_t size = sizeof name;
     int a = sender(0, "a"), attacker;
 
-    run("nsenter -t %d -n ip addr add 10.9.0.1/32 dev lo", (int) f->pod);
-    assert_int_equal(add_pod(f->id), 0);
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim_cgroup(f->id, "b", SLOT_B);
+    in(f.pod, "ip addr add 10.9.0.1/32 dev lo");
+    assert_int_equal(add_pod(f.id), 0);
+    claim_cgroup("a", SLOT_A);
+    claim_cgroup("b", SLOT_B);
     assert_int_equal(getsockname(a, (struct sockaddr *) &name, &size), 0);
     enter("b");
-    attacker = socket_in(f->pod, SOCK_DGRAM);
+    attacker = open_in(f.pod, AF_INET, SOCK_DGRAM, 0);
     enter("");
-    assert_int_equal(bind(attacker, (struct sockaddr *) &name, size), 0);
-    assert_int_equal(connect(attacker, (struct sockaddr *) &to, sizeof to), 0);
+    bind_to(attacker, "10.9.0.1", ntohs(name.sin_port));
+    connect_to(attacker, FAR, PORT);
     for (int i = 0; i < 5; i++) {
         send(attacker, "", 1, 0);
         assert_int_equal(dscp_sent_by(a), DSCP_A);
     }
-    assert_int_equal(t[SLOT_A].tx_bytes, 5 * 142);
-    run("nsenter -t %d -n ip addr del 10.9.0.1/32 dev lo", (int) f->pod);
-    close(attacker);
-    close(a);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 5 * 142);
+    in(f.pod, "ip addr del 10.9.0.1/32 dev lo");
 }
 
 static void
-make_ipv6(const struct fixture *f)
+make_ipv6(void)
 {
-    run("ip addr replace fd09::1/64 dev up0 nodad");
-    run("nsenter -t %d -n ip addr replace " FAR6 "/64 dev far0 nodad",
-        (int) f->far);
+    in(0, "ip addr replace fd09::1/64 dev up0 nodad");
+    in(f.far, "ip addr replace " FAR6 "/64 dev far0 nodad");
 }
 
-static void
-ipv6_is_marked_and_counted(void **state)
+FIXTURE_TEST(ipv6_is_marked_and_counted)
 {
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
-    struct sockaddr_in6 to = { .sin6_family = AF_INET6,
-                               .sin6_port = htons(PORT) };
-    int far = open_in(f->far, AF_INET6, SOCK_DGRAM, 0), a, on = 1;
-    struct timeval wait = { .tv_sec = WAIT_S };
-    char data[100], room[64];
-    struct iovec iov = { data, sizeof data };
-    struct msghdr message = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = room,
-                              .msg_controllen = sizeof room };
-    struct cmsghdr *c;
+    static const char data[100];
+    int far = open_in(f.far, AF_INET6, SOCK_DGRAM, 0), a, on = 1;
 
-    make_ipv6(f);
-    setsockopt(far, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
-    setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    make_ipv6();
+    expect_messages(far);
     setsockopt(far, SOL_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    assert_int_equal(bind(far, (struct sockaddr *) &to, sizeof to), 0);
-    inet_pton(AF_INET6, FAR6, &to.sin6_addr);
-    enter("a");
-    a = socket(AF_INET6, SOCK_DGRAM, 0);
-    enter("");
-    claim_cgroup(f->id, "a", SLOT_A);
-    assert_int_equal(
-        sendto(a, data, sizeof data, 0, (struct sockaddr *) &to, sizeof to),
-        sizeof data);
-    assert_int_equal(recvmsg(far, &message, 0), sizeof data);
-    c = CMSG_FIRSTHDR(&message);
-    assert_non_null(c);
-    assert_int_equal(c->cmsg_type, IPV6_TCLASS);
-    assert_int_equal(*(int *) CMSG_DATA(c) >> 2, DSCP_A);
-    assert_int_equal(t[SLOT_A].tx_bytes, 162);
-    close(a);
-    close(far);
-}
-
-static int
-sender_from(pid_t netns, const char *cgroup, const char *source,
-            const char *iface)
-{
-    struct sockaddr_in from = { .sin_family = AF_INET },
-                       to = far_address(PORT);
-    int fd;
-
-    enter(cgroup);
-    fd = socket_in(netns, SOCK_DGRAM);
-    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, iface, strlen(iface));
-    inet_pton(AF_INET, source, &from.sin_addr);
-    assert_int_equal(bind(fd, (struct sockaddr *) &from, sizeof from), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
-}
-
-static int
-raw_sender(pid_t netns, const char *cgroup)
-{
-    struct sockaddr_in to = far_address(0);
-    int fd;
-
-    enter(cgroup);
-    fd = open_in(netns, AF_INET, SOCK_RAW, IPPROTO_UDP);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
+    bind_to(far, "::", PORT);
+    claim_cgroup("a", SLOT_A);
+    a = open_sender((struct from){ .cgroup = "a", .to = FAR6 });
+    assert_int_equal(send(a, data, sizeof data, 0), sizeof data);
+    assert_int_equal(dscp_received(far), DSCP_A);
+    assert_int_equal(f.traffic[SLOT_A].tx_bytes, 162);
 }
 
 /* Claims cgroup "a", and looks at the interfaces of pods. */
-static struct pods *
-begin_tags(struct fixture *f, enum identity_mode mode)
+static void
+begin_tags(enum identity_mode mode)
 {
-    struct pods *pods;
-
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_settings(f->id)->mode = mode;
-    assert_null(pods_create(f->id, &pods));
-    run("for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
-    return pods;
+    claim_cgroup("a", SLOT_A);
+    f.settings->mode = mode;
+    assert_null(pods_create(f.id, &f.pods));
+    in(0, "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
 }
 
 /* A shim learns where received packets belong from packets that a pod sends
  * with its own address, and from no others. */
-static void
-only_the_pods_own_source_is_learned(void **state)
+FIXTURE_TEST(only_the_pods_own_source_is_learned)
 {
     const uint16_t header[4] = { 0, htons(PORT), htons(sizeof header), 0 };
-    struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
     int own, another, raw, host;
 
-    run("nsenter -t %d -n ip addr add 10.9.0.77/32 dev lo", (int) f->pod);
-    own = sender(f->pod, "a");
-    another = sender_from(f->pod, "a", "10.9.0.77", "");
-    raw = raw_sender(f->pod, "a");
-    host = raw_sender(getpid(), "a");
+    begin_tags(IDENTITY_TAGS);
+    in(f.pod, "ip addr add 10.9.0.77/32 dev lo");
+    own = sender(f.pod, "a");
+    another = open_sender(
+        (struct from){ .netns = f.pod, .cgroup = "a", .source = "10.9.0.77" });
+    raw = open_sender((struct from){ .netns = f.pod,
+                                     .cgroup = "a",
+                                     .type = SOCK_RAW,
+                                     .protocol = IPPROTO_UDP });
+    host = open_sender((struct from){
+        .cgroup = "a", .type = SOCK_RAW, .protocol = IPPROTO_UDP });
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(another), SLOT_A | SLOT_TAG_NO_LEARN);
     assert_int_equal(tag_of_sent(raw, header, sizeof header),
@@ -829,209 +762,161 @@ only_the_pods_own_source_is_learned(void **state)
                      SLOT_A | SLOT_TAG_NO_LEARN);
 
     /* Behind a bridge, the route leads to that. */
-    run("ip link add br0 type bridge && ip link set br0 up");
-    run("ip addr del 10.9.1.1/24 dev pod0 && ip link set pod0 master br0");
-    run("ip addr add 10.9.1.1/24 dev br0");
-    run("nsenter -t %d -n ip neigh flush dev eth0", (int) f->pod);
-    pods_run(pods);
+    in(0, "ip link add br0 type bridge; ip link set br0 up;"
+          "ip addr del 10.9.1.1/24 dev pod0; ip link set pod0 master br0;"
+          "ip addr add 10.9.1.1/24 dev br0");
+    in(f.pod, "ip neigh flush dev eth0");
+    pods_run(f.pods);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(another), SLOT_A | SLOT_TAG_NO_LEARN);
-    run("ip link del br0 && ip addr add 10.9.1.1/24 dev pod0");
-    run("nsenter -t %d -n ip addr del 10.9.0.77/32 dev lo", (int) f->pod);
-    run("nsenter -t %d -n ip neigh flush dev eth0", (int) f->pod);
-    close(own);
-    close(another);
-    close(raw);
-    close(host);
-    pods_destroy(pods);
+    in(0, "ip link del br0; ip addr add 10.9.1.1/24 dev pod0");
+    in(f.pod, "ip addr del 10.9.0.77/32 dev lo; ip neigh flush dev eth0");
 }
 
 /* Packets of macvlan have their socket at the uplink.  Answers to an address
  * that is the host's too do not come back. */
-static void
-macvlan_needs_no_program_of_its_own(void **state)
+FIXTURE_TEST(macvlan_needs_no_program_of_its_own)
 {
-    struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
-    int own, hosts, pod = f->pod;
+    struct from from = {
+        .netns = f.pod, .cgroup = "a", .source = "10.9.0.5", .iface = "mv0"
+    };
+    int own, hosts;
 
-    run("ip link add mv0 link up0 type macvlan mode bridge && "
-        "ip link set mv0 netns %d",
-        pod);
-    run("nsenter -t %d -n ip addr add 10.9.0.5/24 dev mv0", pod);
-    run("nsenter -t %d -n ip addr add 10.9.0.1/32 dev mv0", pod);
-    run("nsenter -t %d -n ip link set mv0 up", pod);
-    run("mac=$(nsenter -t %d -n ip -br link show far0 | awk '{ print $3 }') && "
-        "nsenter -t %d -n ip neigh add " FAR " lladdr $mac dev mv0",
-        (int) f->far, pod);
-    own = sender_from(pod, "a", "10.9.0.5", "mv0");
-    hosts = sender_from(pod, "a", "10.9.0.1", "mv0");
+    begin_tags(IDENTITY_TAGS);
+    in(0,
+       "ip link add mv0 link up0 type macvlan mode bridge;"
+       "ip link set mv0 netns %d",
+       (int) f.pod);
+    in(f.pod, "ip addr add 10.9.0.5/24 dev mv0;"
+              "ip addr add 10.9.0.1/32 dev mv0; ip link set mv0 up;"
+              "ip neigh add " FAR " lladdr " FAR_MAC " dev mv0");
+    own = open_sender(from);
+    from.source = "10.9.0.1";
+    hosts = open_sender(from);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(hosts), SLOT_A | SLOT_TAG_NO_LEARN);
-    run("nsenter -t %d -n ip link del mv0", pod);
-    close(own);
-    close(hosts);
-    pods_destroy(pods);
-}
-
-static int
-sender_of_ipv6(const char *cgroup, const char *source)
-{
-    struct sockaddr_in6 from = { .sin6_family = AF_INET6 };
-    struct sockaddr_in6 to = { .sin6_family = AF_INET6,
-                               .sin6_port = htons(PORT) };
-    int fd, on = 1;
-
-    inet_pton(AF_INET6, source, &from.sin6_addr);
-    inet_pton(AF_INET6, FAR6, &to.sin6_addr);
-    enter(cgroup);
-    fd = socket(AF_INET6, SOCK_DGRAM, 0);
-    setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
-    assert_int_equal(bind(fd, (struct sockaddr *) &from, sizeof from), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
-    enter("");
-    return fd;
+    in(f.pod, "ip link del mv0");
 }
 
 /* Any user can bind a socket of IPv6 to an address of a pod. */
-static void
-an_address_of_a_pod_is_not_the_hosts(void **state)
+FIXTURE_TEST(an_address_of_a_pod_is_not_the_hosts)
 {
-    struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
+    struct from from = { .cgroup = "a", .source = "fd09::1", .to = FAR6 };
     int own, pods_own;
 
-    make_ipv6(f);
-    run("ip addr replace fd09:1::1/64 dev pod0 nodad");
-    run("echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
-    run("mac=$(nsenter -t %d -n ip -br link show far0 | awk '{ print $3 }') && "
-        "ip neigh replace " FAR6 " lladdr $mac dev up0",
-        (int) f->far);
-    own = sender_of_ipv6("a", "fd09::1");
-    pods_own = sender_of_ipv6("a", "fd09:1::9");
+    begin_tags(IDENTITY_TAGS);
+    make_ipv6();
+    in(0, "ip addr replace fd09:1::1/64 dev pod0 nodad;"
+          "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding;"
+          "ip neigh replace " FAR6 " lladdr " FAR_MAC " dev up0");
+    own = open_sender(from);
+    from.source = "fd09:1::9";
+    pods_own = open_sender(from);
     assert_int_equal(tag_sent_by(own), SLOT_A);
     assert_int_equal(tag_sent_by(pods_own), SLOT_A | SLOT_TAG_NO_LEARN);
-    close(own);
-    close(pods_own);
-    pods_destroy(pods);
 }
 
 /* netkit has a hook of its own, in the pod's direction. */
-static void
-packets_of_a_pod_behind_netkit_are_of_its_job(void **state)
+FIXTURE_TEST(packets_of_a_pod_behind_netkit_are_of_its_job)
 {
-    struct fixture *f = get(state);
-    struct pods *pods;
-    int a, pod = f->pod;
+    int a;
 
     if (!has_kind("ip link add host0 type netkit")) {
         skip();
     }
-    pods = begin_tags(f, IDENTITY_ORDERS);
-    run("ip link set nk0 netns %d", pod);
-    run("ip addr add 10.9.7.1/24 dev host0 && ip link set host0 up");
-    run("nsenter -t %d -n ip addr add 10.9.7.2/24 dev nk0", pod);
-    run("nsenter -t %d -n ip link set nk0 up", pod);
-    run("nsenter -t %d -n ip route add " FAR " via 10.9.7.1 dev nk0", pod);
-    run("nsenter -t %d -n ip route add 10.9.7.0/24 via 10.9.0.1",
-        (int) f->far);
-    pods_run(pods);
-    a = sender_from(pod, "a", "10.9.7.2", "nk0");
+    begin_tags(IDENTITY_ORDERS);
+    in(0,
+       "ip link set nk0 netns %d; ip addr add 10.9.7.1/24 dev host0;"
+       "ip link set host0 up",
+       (int) f.pod);
+    in(f.pod, "ip addr add 10.9.7.2/24 dev nk0; ip link set nk0 up;"
+              "ip route add " FAR " via 10.9.7.1 dev nk0");
+    in(f.far, "ip route add 10.9.7.0/24 via 10.9.0.1");
+    pods_run(f.pods);
+    a = open_sender((struct from){
+        .netns = f.pod, .cgroup = "a", .source = "10.9.7.2", .iface = "nk0" });
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    f.settings->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(a), SLOT_A);
-    close(a);
-    run("ip link del host0");
-    run("nsenter -t %d -n ip route del 10.9.7.0/24", (int) f->far);
-    pods_destroy(pods);
+    in(0, "ip link del host0");
+    in(f.far, "ip route del 10.9.7.0/24");
 }
 
 /* With GRO at the host's end, packets of a pod without TSO lose their
  * socket. */
-static void
-gro_is_off_until_the_agent_is_removed(void **state)
+FIXTURE_TEST(gro_is_off_until_the_agent_is_removed)
 {
     static const char off[] = "ethtool -k pod0 | "
-                              "grep -q '^generic-receive-offload: off'";
-    struct fixture *f = get(state);
-    struct identity_config observe = f->config;
-    struct pods *pods;
+                              "grep -q \"^generic-receive-offload: %s\"";
+    struct identity_config observe = f.config;
 
-    run("ethtool -K pod0 gro on");
-    pods = begin_tags(f, IDENTITY_ORDERS);
-    run(off);
-    run("ethtool -K pod0 gro on");
-    pods_run(pods);
-    run(off);
-    pods_destroy(pods);
-    identity_close(f->id);
-    assert_null(identity_detach(f->config.pins));
-    run("! %s", off);
+    in(0, "ethtool -K pod0 gro on");
+    begin_tags(IDENTITY_ORDERS);
+    in(0, off, "off");
+    in(0, "ethtool -K pod0 gro on");
+    pods_run(f.pods);
+    in(0, off, "off");
+    pods_destroy(f.pods);
+    end_identity();
+    in(0, off, "on");
 
     observe.mode = IDENTITY_COUNTS;
-    assert_null(identity_open(&observe, &f->id));
-    pods = begin_tags(f, IDENTITY_COUNTS);
-    run("! %s", off);
-    run("ethtool -K pod0 gro off");
-    pods_destroy(pods);
+    begin_identity(&observe, "up0");
+    begin_tags(IDENTITY_COUNTS);
+    in(0, off, "on");
+    in(0, "ethtool -K pod0 gro off");
 }
 
 /* Makes a namespace within the pod, whose packets the pod routes. */
 static pid_t
-make_inner(const struct fixture *f)
+make_inner(void)
 {
     pid_t inner = hold_namespace();
-    int pod = f->pod;
 
-    run("nsenter -t %d -n ip link add in0 type veth peer eth0 netns %d", pod,
-        inner);
-    run("nsenter -t %d -n ip addr add 10.9.2.1/24 dev in0", pod);
-    run("nsenter -t %d -n ip link set in0 up", pod);
-    run("nsenter -t %d -n sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'", pod);
-    run("nsenter -t %d -n ip addr add 10.9.2.2/24 dev eth0", inner);
-    run("nsenter -t %d -n ip link set eth0 up", inner);
-    run("nsenter -t %d -n ip route add default via 10.9.2.1", inner);
-    run("ip route add 10.9.2.0/24 via 10.9.1.2");
-    run("nsenter -t %d -n ip route add 10.9.2.0/24 via 10.9.0.1",
-        (int) f->far);
+    in(f.pod,
+       "ip link add in0 type veth peer eth0 netns %d;"
+       "ip addr add 10.9.2.1/24 dev in0; ip link set in0 up;"
+       "echo 1 >/proc/sys/net/ipv4/ip_forward",
+       (int) inner);
+    in(inner, "ip addr add 10.9.2.2/24 dev eth0; ip link set eth0 up;"
+              "ip route add default via 10.9.2.1");
+    in(0, "ip route add 10.9.2.0/24 via 10.9.1.2");
+    in(f.far, "ip route add 10.9.2.0/24 via 10.9.0.1");
     return inner;
 }
 
 static void
-remove_inner(const struct fixture *f, pid_t inner)
+remove_inner(pid_t inner)
 {
     kill(inner, SIGKILL);
     waitpid(inner, NULL, 0);
-    run("nsenter -t %d -n ip link del in0 2>/dev/null || true", (int) f->pod);
-    run("ip route del 10.9.2.0/24");
-    run("nsenter -t %d -n ip route del 10.9.2.0/24", (int) f->far);
+    in(f.pod, "ip link del in0 2>/dev/null || true");
+    in(0, "ip route del 10.9.2.0/24");
+    in(f.far, "ip route del 10.9.2.0/24");
 }
 
 /* A pod within the pod has lost its socket at the host's end. */
-static void
-packets_without_a_socket_are_of_their_interface(void **state)
+FIXTURE_TEST(packets_without_a_socket_are_of_their_interface)
 {
-    struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
-    char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
-    pid_t inner = make_inner(f);
+    char *path = xasprintf("/proc/%d/ns/net", (int) f.pod);
+    pid_t inner = make_inner();
     int fd = sender(inner, "a");
     uint64_t cookie;
 
+    begin_tags(IDENTITY_ORDERS);
     assert_int_equal(dscp_sent_by(fd), 0);
-    assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
-    claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_B, CLAIM_LAUNCHER);
+    assert_int_equal(identity_add_netns(f.id, path, &cookie), 0);
+    claim(IDENTITY_NAMESPACES, cookie, SLOT_B, CLAIM_LAUNCHER);
     assert_int_equal(dscp_sent_by(fd), DSCP_B);
-    identity_settings(f->id)->mark_shift = IDENTITY_NO_MARK;
+    f.settings->mark_shift = IDENTITY_NO_MARK;
     assert_int_equal(dscp_sent_by(fd), DSCP_B);
-    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    f.settings->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(fd), SLOT_B);
-    identity_settings(f->id)->mark_shift = f->config.mark_shift;
+    f.settings->mark_shift = f.config.mark_shift;
     assert_int_equal(tag_sent_by(fd), SLOT_B);
     close(fd);
-    remove_inner(f, inner);
+    remove_inner(inner);
     free(path);
-    pods_destroy(pods);
 }
 
 /* Makes an interface as a virtual machine's, of a process in cgroup 'cgroup'.
@@ -1044,11 +929,10 @@ open_tap(const char *cgroup, uint8_t mac[6])
     int fd, any = socket(AF_INET, SOCK_DGRAM, 0);
 
     enter(cgroup);
-    fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    fd = keep(open("/dev/net/tun", O_RDWR | O_CLOEXEC));
     enter("");
-    assert_true(fd >= 0);
     assert_int_equal(ioctl(fd, TUNSETIFF, &ifr), 0);
-    run("ip addr add 10.9.3.1/24 dev tap0 && ip link set tap0 up");
+    in(0, "ip addr add 10.9.3.1/24 dev tap0; ip link set tap0 up");
     assert_int_equal(ioctl(any, SIOCGIFHWADDR, &ifr), 0);
     memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
     close(any);
@@ -1081,61 +965,48 @@ write_frame(int tap, const uint8_t mac[6])
 }
 
 /* The socket of a virtual machine's packets is that of its interface. */
-static void
-a_virtual_machine_is_of_the_cgroup_of_its_tap(void **state)
+FIXTURE_TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap)
 {
-    struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
     uint8_t mac[6];
-    int tap = open_tap("a", mac);
+    int tap;
 
-    pods_run(pods);
+    begin_tags(IDENTITY_ORDERS);
+    tap = open_tap("a", mac);
+    pods_run(f.pods);
     write_frame(tap, mac);
-    assert_int_equal(dscp_received(), DSCP_A);
-    close(tap);
-    pods_destroy(pods);
+    assert_int_equal(dscp_received(f.receiver), DSCP_A);
 }
 
-static void
-a_namespace_can_be_claimed(void **state)
+FIXTURE_TEST(a_namespace_can_be_claimed)
 {
-    struct fixture *f = get(state);
-    int pod = sender(f->pod, "");
-    char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
+    int pod = sender(f.pod, "");
+    char *path = xasprintf("/proc/%d/ns/net", (int) f.pod);
     uint64_t cookie;
 
-    assert_int_equal(add_pod(f->id), 0);
-    assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
-    claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_A, CLAIM_LAUNCHER);
+    assert_int_equal(add_pod(f.id), 0);
+    assert_int_equal(identity_add_netns(f.id, path, &cookie), 0);
+    claim(IDENTITY_NAMESPACES, cookie, SLOT_A, CLAIM_LAUNCHER);
     assert_int_equal(dscp_sent_by(pod), DSCP_A);
-    assert_int_equal(identity_add_netns(f->id, "/proc/self/ns/none", &cookie),
+    assert_int_equal(identity_add_netns(f.id, "/proc/self/ns/none", &cookie),
                      ENOENT);
     free(path);
-    close(pod);
 }
 
 /* An accepted socket is its listener's; bytes are those of all segments. */
-static void
-bytes_are_those_on_the_wire(void **state)
+FIXTURE_TEST(bytes_are_those_on_the_wire)
 {
     static char data[1 << 20];
-    struct fixture *f = get(state);
-    struct identity_traffic *t = identity_traffic(f->id);
-    struct sockaddr_in here = { .sin_family = AF_INET,
-                                .sin_port = htons(PORT) };
-    int listener, far = socket_in(f->far, SOCK_STREAM), fd;
+    int listener, far = open_in(f.far, AF_INET, SOCK_STREAM, 0), fd;
     size_t segments = DIV_ROUND_UP(sizeof data, 1448), got = 0;
 
     enter("a");
-    listener = socket(AF_INET, SOCK_STREAM, 0);
+    listener = open_in(0, AF_INET, SOCK_STREAM, 0);
     enter("");
-    claim_cgroup(f->id, "a", SLOT_A);
-    assert_int_equal(bind(listener, (struct sockaddr *) &here, sizeof here),
-                     0);
+    claim_cgroup("a", SLOT_A);
+    bind_to(listener, "0.0.0.0", PORT);
     assert_int_equal(listen(listener, 1), 0);
-    inet_pton(AF_INET, "10.9.0.1", &here.sin_addr);
-    assert_int_equal(connect(far, (struct sockaddr *) &here, sizeof here), 0);
-    fd = accept(listener, NULL, NULL);
+    connect_to(far, "10.9.0.1", PORT);
+    fd = keep(accept(listener, NULL, NULL));
     if (!fork()) {
         _exit(write(fd, data, sizeof data) != sizeof data);
     }
@@ -1146,14 +1017,13 @@ bytes_are_those_on_the_wire(void **state)
         got += n;
     }
     wait(NULL);
-    assert_true(t[SLOT_A].tx_packets >= segments);
-    assert_true(t[SLOT_A].tx_bytes >= sizeof data + segments * 66);
-    assert_true(t[SLOT_A].tx_bytes < 1.05 * (sizeof data + segments * 66));
-    assert_true(t[SLOT_A].rx_bytes >= 66 * t[SLOT_A].rx_packets);
-    assert_true(t[SLOT_A].rx_packets > 0);
-    close(fd);
-    close(far);
-    close(listener);
+    assert_true(f.traffic[SLOT_A].tx_packets >= segments);
+    assert_true(f.traffic[SLOT_A].tx_bytes >= sizeof data + segments * 66);
+    assert_true(f.traffic[SLOT_A].tx_bytes
+                < 1.05 * (sizeof data + segments * 66));
+    assert_true(f.traffic[SLOT_A].rx_bytes
+                >= 66 * f.traffic[SLOT_A].rx_packets);
+    assert_true(f.traffic[SLOT_A].rx_packets > 0);
 }
 
 /* Adds the bytes sent to the far end, by IPv4 and by IPv6. */
@@ -1169,30 +1039,26 @@ take_pair(uint16_t slot, const uint8_t remote[16], uint64_t bytes, void *sums_)
     assert_int_equal(slot, SLOT_A);
 }
 
-static void
-bytes_are_counted_by_address_while_wanted(void **state)
+FIXTURE_TEST(bytes_are_counted_by_address_while_wanted)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a"), six;
     uint64_t sums[2] = { 0, 0 };
 
-    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup("a", SLOT_A);
     dscp_sent_by(a);
-    identity_take_pairs(f->id, take_pair, sums);
+    identity_take_pairs(f.id, take_pair, sums);
     assert_int_equal(sums[0], 0);
-    identity_settings(f->id)->max_pairs = 100;
+    f.settings->max_pairs = 100;
     dscp_sent_by(a);
     dscp_sent_by(a);
-    make_ipv6(f);
-    six = sender_of_ipv6("a", "::");
+    make_ipv6();
+    six = open_sender((struct from){ .cgroup = "a", .to = FAR6 });
     assert_int_equal(write(six, "", 1), 1);
-    identity_take_pairs(f->id, take_pair, sums);
+    identity_take_pairs(f.id, take_pair, sums);
     assert_int_equal(sums[0], 284);
     assert_int_equal(sums[1], 63);
-    identity_take_pairs(f->id, take_pair, sums);
+    identity_take_pairs(f.id, take_pair, sums);
     assert_int_equal(sums[0], 284);
-    close(a);
-    close(six);
 }
 
 struct questions_taken {
@@ -1213,76 +1079,118 @@ take(const struct identity_question *question, void *taken_)
 }
 
 /* The kernel asks once about a process, not for each of its sockets. */
-static void
-the_kernel_asks_about_a_process_once(void **state)
+FIXTURE_TEST(the_kernel_asks_about_a_process_once)
 {
-    struct fixture *f = get(state);
     struct questions_taken taken = { 0, 0, 0 };
     struct stat s;
     int a = sender(0, "a"), b = sender(0, "a");
 
-    identity_take_questions(f->id, take, &taken);
+    identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
     assert_int_equal(taken.by_rule, 0);
-    assert_int_equal(stat(f->tree, &s), 0); /* Of "f->receiver". */
+    assert_int_equal(stat(f.tree, &s), 0); /* Of "f.receiver". */
     assert_int_equal(taken.cgroup, s.st_ino);
-    identity_set_ports(f->id, PORT, PORT, 2);
+    identity_set_ports(f.id, PORT, PORT, 2);
     assert_int_equal(dscp_sent_by(a), 0);
     assert_int_equal(dscp_sent_by(b), 0);
-    identity_take_questions(f->id, take, &taken);
+    identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
     assert_int_equal(taken.by_rule, 1);
-    close(a);
-    close(b);
+}
+
+static void
+take_copy(const struct identity_question *question, void *copy)
+{
+    if (question->rule == IDENTITY_MAY_COPY) {
+        *(struct identity_copy *) copy =
+            *CONTAINER_OF(question, const struct identity_copy, question);
+    }
+}
+
+/* Only of a socket of another namespace that has been bound before. */
+FIXTURE_TEST(the_kernel_asks_about_what_may_be_a_copy)
+{
+    static const struct {
+        const char *source, *to;
+        bool away;
+    } cases[] = {
+        { "10.9.1.1", FAR, false },
+        { NULL, FAR, true },
+        { "10.9.1.2", FAR, true },
+        { "fd09::7", FAR6, true },
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        bool six = strchr(cases[i].to, ':');
+        struct sockaddr_storage to = address_of(cases[i].to, PORT);
+        struct identity_copy copy = { .uid = UINT32_MAX };
+        int fd = open_in(cases[i].away ? f.pod : 0, six ? AF_INET6 : AF_INET,
+                         SOCK_STREAM, 0);
+        char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
+        int on = 1;
+        pid_t pid = fork(); /* The kernel asks about a process once. */
+
+        if (!pid) {
+            setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
+            if (cases[i].source) {
+                bind_to(fd, cases[i].source, 4711);
+            }
+            ignore(connect(fd, (struct sockaddr *) &to, sizeof to));
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+        identity_take_questions(f.id, take_copy, &copy);
+        if (!cases[i].away || !cases[i].source) {
+            assert_int_equal(copy.uid, UINT32_MAX);
+            continue;
+        }
+        inet_ntop(AF_INET6, copy.local, local, sizeof local);
+        inet_ntop(AF_INET6, copy.remote, remote, sizeof remote);
+        assert_string_equal(six ? local : local + strlen("::ffff:"),
+                            cases[i].source);
+        assert_string_equal(six ? remote : remote + strlen("::ffff:"),
+                            cases[i].to);
+        assert_int_equal(copy.uid, getuid());
+        assert_int_equal(copy.question.tgid, pid);
+        assert_int_equal(ntohs(copy.ports[0]), 4711);
+        assert_int_equal(ntohs(copy.ports[1]), PORT);
+    }
 }
 
 /* A socket from before the programs has its cgroup at once, and its process
  * when the agent says so. */
-static void
-older_sockets_are_adopted(void **state)
+FIXTURE_TEST(older_sockets_are_adopted)
 {
-    struct fixture *f = get(state);
     int a, b;
 
-    identity_close(f->id);
-    assert_null(identity_detach(f->config.pins));
+    end_identity();
     a = sender(0, "a");
     b = sender(0, "b");
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, "up0"));
-    set_rows(f->id);
-    claim_cgroup(f->id, "a", SLOT_A);
-    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
+    begin_identity(&f.config, "up0");
+    claim_cgroup("a", SLOT_A);
+    claim(IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(dscp_sent_by(b), 0);
-    identity_adopt(f->id, getpid());
+    identity_adopt(f.id, getpid());
     assert_int_equal(dscp_sent_by(b), DSCP_B);
-    close(a);
-    close(b);
 }
 
 /* The programs go on without an agent, and the next one finds the sockets. */
-static void
-the_next_agent_goes_on(void **state)
+FIXTURE_TEST(the_next_agent_goes_on)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    identity_close(f->id);
+    claim_cgroup("a", SLOT_A);
+    identity_close(f.id);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    assert_null(identity_open(&f->config, &f->id));
-    assert_null(identity_add_uplink(f->id, "up0"));
+    assert_null(identity_open(&f.config, &f.id));
+    assert_null(identity_add_uplink(f.id, "up0"));
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    assert_int_equal(identity_traffic(f->id)[SLOT_A].tx_bytes, 284);
-    close(a);
+    assert_int_equal(identity_traffic(f.id)[SLOT_A].tx_bytes, 284);
 }
 
-static void
-one_agent_has_an_uplink(void **state)
+FIXTURE_TEST(one_agent_has_an_uplink)
 {
-    struct fixture *f = get(state);
-    struct identity_config other = f->config;
+    struct identity_config other = f.config;
     struct identity *second;
     char *error;
 
@@ -1311,11 +1219,9 @@ keep_two_capabilities(void)
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-static void
-two_capabilities_are_enough(void **state)
+FIXTURE_TEST(two_capabilities_are_enough)
 {
-    struct fixture *f = get(state);
-    struct identity_config other = f->config;
+    struct identity_config other = f.config;
     struct identity *second;
     pid_t pid;
     int status;
@@ -1331,83 +1237,33 @@ two_capabilities_are_enough(void **state)
     assert_int_equal(status, 0);
 }
 
-static void
-an_uplink_that_is_made_again_has_its_program_at_once(void **state)
+FIXTURE_TEST(an_uplink_that_is_made_again_has_its_program_at_once)
 {
-    struct fixture *f = get(state);
-    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
     int a = sender(0, "a");
 
-    identity_run(f->id, 100000);
-    run("ip link del up0");
-    run("ip link add up0 type veth peer far0 netns %d", (int) f->far);
-    run("ip addr add 10.9.0.1/24 dev up0 && ip link set up0 up");
-    run("nsenter -t %d -n ip addr add " FAR "/24 dev far0", (int) f->far);
-    run("nsenter -t %d -n ip link set far0 up", (int) f->far);
-    run("nsenter -t %d -n ip route add 10.9.1.0/24 via 10.9.0.1",
-        (int) f->far);
-    pods_run(pods);
-    identity_run(f->id, 100001);
+    begin_tags(IDENTITY_ORDERS);
+    identity_run(f.id, 100000);
+    in(0, "ip link del up0");
+    make_uplink();
+    pods_run(f.pods);
+    identity_run(f.id, 100001);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-    pods_destroy(pods);
 }
 
-static void
-what_somebody_removed_comes_back(void **state)
+FIXTURE_TEST(what_somebody_removed_comes_back)
 {
-    struct fixture *f = get(state);
     int a = sender(0, "a");
 
-    claim_cgroup(f->id, "a", SLOT_A);
-    run("rm -f %s/link-stagecoach_out-*", f->config.pins);
-    run("tc qdisc del dev up0 clsact 2>/dev/null || true");
+    claim_cgroup("a", SLOT_A);
+    in(0,
+       "rm -f %s/link-stagecoach_out-*;"
+       "tc qdisc del dev up0 clsact 2>/dev/null || true",
+       f.config.pins);
     /* The kernel ends a link a moment after its last reference. */
     for (int i = 0; i < 100 && dscp_sent_by(a); i++) {
         usleep(10000);
     }
     assert_int_equal(dscp_sent_by(a), 0);
-    identity_run(f->id, 100000);
+    identity_run(f.id, 100000);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
-    close(a);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(packets_are_of_the_job_of_their_socket),
-        TEST(a_claim_reaches_running_sockets),
-        TEST(a_claim_has_the_life_of_its_process),
-        TEST(a_priority_selects_the_queue),
-        TEST(a_vlan_can_be_an_uplink_and_above_one),
-        TEST(a_bond_can_be_an_uplink),
-        TEST(after_the_lease_all_are_equal_and_counted),
-        TEST(an_observer_changes_nothing),
-        TEST(a_job_has_a_control_class),
-        TEST(a_shim_gets_tags),
-        TEST(packets_of_a_pod_are_of_its_job),
-        TEST(equal_addresses_in_a_namespace_move_nothing),
-        TEST(only_the_pods_own_source_is_learned),
-        TEST(macvlan_needs_no_program_of_its_own),
-        TEST(an_address_of_a_pod_is_not_the_hosts),
-        TEST(packets_of_a_pod_behind_netkit_are_of_its_job),
-        TEST(gro_is_off_until_the_agent_is_removed),
-        TEST(packets_without_a_socket_are_of_their_interface),
-        TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap),
-        TEST(ipv6_is_marked_and_counted),
-        TEST(a_namespace_can_be_claimed),
-        TEST(bytes_are_those_on_the_wire),
-        TEST(bytes_are_counted_by_address_while_wanted),
-        TEST(the_kernel_asks_about_a_process_once),
-        TEST(older_sockets_are_adopted),
-        TEST(the_next_agent_goes_on),
-        TEST(one_agent_has_an_uplink),
-        TEST(two_capabilities_are_enough),
-        TEST(an_uplink_that_is_made_again_has_its_program_at_once),
-        TEST(what_somebody_removed_comes_back),
-    };
-
-    return cmocka_run_group_tests_name("identity", tests, set_up_group,
-                                       tear_down_group);
 }

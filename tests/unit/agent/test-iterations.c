@@ -103,8 +103,7 @@ assert_counted(int n, double share)
                     n * (1 + share) + 1);
 }
 
-static void
-knows_nothing_at_first(void **state OVS_UNUSED)
+FIXTURE_TEST(knows_nothing_at_first)
 {
     assert_int_equal(iterations_count(it), -1);
     pass(5, 0, 0);
@@ -113,8 +112,7 @@ knows_nothing_at_first(void **state OVS_UNUSED)
     assert_int_equal(iterations_count(it), -1);
 }
 
-static void
-counts_despite_jitter(void **state OVS_UNUSED)
+FIXTURE_TEST(counts_despite_jitter)
 {
     static const struct {
         double compute, bytes, rate, stops;
@@ -141,8 +139,7 @@ counts_despite_jitter(void **state OVS_UNUSED)
 }
 
 /* Gradients leave in buckets while the rest of them is computed. */
-static void
-buckets_are_not_iterations(void **state OVS_UNUSED)
+FIXTURE_TEST(buckets_are_not_iterations)
 {
     static const double buckets[] = { 3e5, 3e5, 3e5, 1e5 };
 
@@ -158,8 +155,7 @@ buckets_are_not_iterations(void **state OVS_UNUSED)
 }
 
 /* All but the first bucket's computation is hidden. */
-static void
-overlap_hides_no_iterations(void **state OVS_UNUSED)
+FIXTURE_TEST(overlap_hides_no_iterations)
 {
     for (int i = 0; i < 60; i++) {
         pass(about(0.06, 0.2), 0, 0);
@@ -174,8 +170,7 @@ overlap_hides_no_iterations(void **state OVS_UNUSED)
 }
 
 /* Every other iteration moves twice as much. */
-static void
-iterations_may_differ(void **state OVS_UNUSED)
+FIXTURE_TEST(iterations_may_differ)
 {
     for (int i = 0; i < 60; i++) {
         pass(about(0.1, 0.1), 0, 0);
@@ -186,8 +181,7 @@ iterations_may_differ(void **state OVS_UNUSED)
 }
 
 /* A worker pushes, waits for the others, and pulls. */
-static void
-a_push_and_a_pull_are_one_iteration(void **state OVS_UNUSED)
+FIXTURE_TEST(a_push_and_a_pull_are_one_iteration)
 {
     for (int i = 0; i < 60; i++) {
         pass(about(0.1, 0.3), 0, 0);
@@ -199,8 +193,7 @@ a_push_and_a_pull_are_one_iteration(void **state OVS_UNUSED)
     assert_counted(60, 0.1);
 }
 
-static void
-heartbeats_are_no_iterations(void **state OVS_UNUSED)
+FIXTURE_TEST(heartbeats_are_no_iterations)
 {
     for (int i = 0; i < 200; i++) {
         pass(0.5, 0, 0);
@@ -209,8 +202,7 @@ heartbeats_are_no_iterations(void **state OVS_UNUSED)
     assert_int_equal(iterations_count(it), -1);
 }
 
-static void
-claims_nothing_of_chance(void **state OVS_UNUSED)
+FIXTURE_TEST(claims_nothing_of_chance)
 {
     for (int i = 0; i < 300; i++) {
         pass(0.3 * chance() * chance(), 0, 0);
@@ -220,8 +212,7 @@ claims_nothing_of_chance(void **state OVS_UNUSED)
 }
 
 /* The job goes on with batches of another size. */
-static void
-goes_on_when_the_job_changes(void **state OVS_UNUSED)
+FIXTURE_TEST(goes_on_when_the_job_changes)
 {
     for (int i = 0; i < 40; i++) {
         pass(about(0.1, 0.1), 0, 0);
@@ -235,8 +226,7 @@ goes_on_when_the_job_changes(void **state OVS_UNUSED)
     assert_counted(100, 0.12);
 }
 
-static void
-bins_that_come_twice_or_never_do_no_harm(void **state OVS_UNUSED)
+FIXTURE_TEST(bins_that_come_twice_or_never_do_no_harm)
 {
     struct shim_bin bins[100];
     uint64_t first = 5000;
@@ -275,38 +265,110 @@ replay(const char *file, double seconds)
     pass(2, 0, 0);
 }
 
-static void
-counts_pytorch_among_others(void **state OVS_UNUSED)
+FIXTURE_TEST(counts_pytorch_among_others)
 {
     replay("tests/data/pytorch-shared.bins", 1e9);
     assert_counted(60, 0);
 }
 
 /* Served last for 35 s of its 56, it trickles at a fiftieth of the link. */
-static void
-counts_pytorch_that_is_starved(void **state OVS_UNUSED)
+FIXTURE_TEST(counts_pytorch_that_is_starved)
 {
     replay("tests/data/pytorch-starved.bins", 1e9);
     assert_counted(60, 0.02);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(knows_nothing_at_first),
-        TEST(counts_despite_jitter),
-        TEST(buckets_are_not_iterations),
-        TEST(overlap_hides_no_iterations),
-        TEST(iterations_may_differ),
-        TEST(a_push_and_a_pull_are_one_iteration),
-        TEST(heartbeats_are_no_iterations),
-        TEST(claims_nothing_of_chance),
-        TEST(goes_on_when_the_job_changes),
-        TEST(bins_that_come_twice_or_never_do_no_harm),
-        TEST(counts_pytorch_among_others),
-        TEST(counts_pytorch_that_is_starved),
-    };
+/* What counts as waiting, in bins of 10 ms on a link of 80 Mbit/s, which
+ * carries 100,000 bytes in each. */
 
-    return cmocka_run_group_tests_name("iterations", tests, NULL, NULL);
+#define RATE_BPS 80000000
+#define FULL 100000
+
+/* Adds 'n' bins with these bytes in a row. */
+static void
+add_bins(struct waiting *w, size_t n, uint32_t tx, uint32_t rx)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct shim_bin b = { tx, rx };
+
+        waiting_add_bins(w, bin++, &b, 1, RATE_BPS);
+    }
+}
+
+static void
+assert_waited(const struct waiting *w, double busy, double waited)
+{
+    assert_float_equal(w->busy, busy, 1e-9);
+    assert_float_equal(w->waited, waited, 1e-9);
+}
+
+/* A burst of 1 MB lasts 0.1 s, from the middle of a bin to that of another. */
+FIXTURE_TEST(a_burst_at_the_rate_of_the_link_does_not_wait)
+{
+    struct waiting w = { .busy = 0 };
+
+    for (int i = 0; i < 4; i++) {
+        add_bins(&w, 1, FULL / 2, 0);
+        add_bins(&w, 9, FULL, 0);
+        add_bins(&w, 1, FULL / 2, 0);
+        add_bins(&w, 20, 0, 0);
+    }
+    assert_waited(&w, 0.4, 0);
+}
+
+/* With half of the link, it lasts 0.2 s, of which it waits 0.1 s. */
+FIXTURE_TEST(a_burst_waits_beyond_its_bytes_at_the_rate)
+{
+    struct waiting w = { .busy = 0 };
+
+    add_bins(&w, 21, 10 * FULL / 21, 0);
+    add_bins(&w, 20, 0, 0);
+    assert_waited(&w, 0.2, 0.2 - 21 * (10 * FULL / 21) * 8. / RATE_BPS);
+    assert_float_equal(w.waited, 0.1, 1e-5);
+}
+
+/* Pauses of two bins are within a burst, those of three end it. */
+FIXTURE_TEST(a_pause_ends_a_burst)
+{
+    struct waiting w = { .busy = 0 };
+
+    add_bins(&w, 2, FULL, 0);
+    add_bins(&w, 2, 0, 0);
+    add_bins(&w, 1, FULL, 0);
+    add_bins(&w, 2, 0, 0);
+    assert_waited(&w, 0, 0); /* It may go on. */
+    add_bins(&w, 2, 0, 0);
+    assert_waited(&w, 0.04, 0.01);
+    add_bins(&w, 2, FULL, 0);
+    add_bins(&w, 3, 0, 0);
+    add_bins(&w, 2, FULL, 0);
+    add_bins(&w, 9, 0, 0);
+    assert_waited(&w, 0.06, 0.01);
+}
+
+/* A ring sends as much as it receives at the same time; a worker pushes, then
+ * pulls with acknowledgements. */
+FIXTURE_TEST(the_direction_with_more_bytes_counts)
+{
+    struct waiting ring = { .busy = 0 }, worker = { .busy = 0 };
+
+    add_bins(&ring, 11, FULL, FULL);
+    add_bins(&ring, 9, 0, 0);
+    assert_waited(&ring, 0.1, 0);
+    add_bins(&worker, 5, FULL, FULL / 50);
+    add_bins(&worker, 6, FULL / 50, FULL);
+    add_bins(&worker, 9, 0, 0);
+    assert_waited(&worker, 0.1, 0);
+}
+
+FIXTURE_TEST(heartbeats_and_unknown_rates_are_no_waiting)
+{
+    struct shim_bin busy[2] = { { FULL, 0 }, { FULL, 0 } };
+    struct waiting w = { .busy = 0 };
+
+    add_bins(&w, 1000, FULL / 65, FULL / 100);
+    assert_waited(&w, 0, 0);
+    waiting_add_bins(&w, bin, busy, 2, 0);
+    add_bins(&w, 9, 0, 0);
+    assert_waited(&w, 0, 0);
 }

@@ -2,16 +2,15 @@
 
 /* What a pod is called, by its cgroup and by its labels. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/cni-request.h"
+#include "agent/launch/launch.h"
 #include "agent/launch/pod-identity.h"
-#include "agent/launch/pod-path.h"
 #include "tests/unit/unit-test.h"
-#include "wire/cgroup-path.h"
 
 #define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"
 #define UID_ "c3a1f0d2_0f1e_4b7c_9d58_1234567890ab"
@@ -20,8 +19,7 @@
 #define SLICE "/kubepods.slice/kubepods-burstable.slice/" \
     "kubepods-burstable-pod"UID_".slice"
 
-static void
-knows_the_cgroups_of_pods(void **state)
+UNIT_TEST(knows_the_cgroups_of_pods)
 {
     static const struct {
         const char *path;
@@ -75,14 +73,13 @@ knows_the_cgroups_of_pods(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char uid[37] = "untouched";
 
-        assert_int_equal(pod_path_parse(cases[i].path, uid),
+        assert_int_equal(pod_path_parse(cases[i].path, uid) > 0,
                          cases[i].uid != NULL);
         assert_string_equal(uid, cases[i].uid ? cases[i].uid : "untouched");
     }
 }
 
-static void
-knows_the_labels_of_others(void **state)
+UNIT_TEST(knows_the_labels_of_others)
 {
     static const struct {
         const char *labels;
@@ -94,22 +91,55 @@ knows_the_labels_of_others(void **state)
         { "{}", "{}", NULL, NULL, -1 },
         { "{'app': 'web', 'job-name': 'backup-17'}", "{}", NULL, NULL, -1 },
         { "{'training.kubeflow.org/job-name': 'bert',"
-          " 'training.kubeflow.org/replica-type': 'worker'}", "{}",
-          "bert", "ml", -1 },
+          " 'training.kubeflow.org/replica-type': 'worker'}",
+          "{}", "bert", "ml", -1 },
         { "{'volcano.sh/job-name': 'v'}", "{}", "v", "ml", -1 },
         { "{}", "{'scheduling.k8s.io/group-name': 'g'}", "g", "ml", -1 },
         { "{'ray.io/cluster': 'r'}", "{}", "r", "ml", -1 },
         { "{'katib.kubeflow.org/experiment': 'asha7',"
           " 'katib.kubeflow.org/trial': 'asha7-x1',"
-          " 'training.kubeflow.org/job-name': 'asha7-x1'}", "{}",
-          "asha7-x1", "asha7", -1 },
+          " 'training.kubeflow.org/job-name': 'asha7-x1'}",
+          "{}", "asha7-x1", "asha7", -1 },
         { "{'training.kubeflow.org/job-name': 'bert'}",
           "{'stagecoach.dev/stage': 'hyper/2'}", "bert", "hyper", 2 },
         { "{'job-name': 'backup-17'}", "{'stagecoach.dev/stage': 'hyper'}",
           "backup-17", "hyper", -1 },
         { "{}", "{'stagecoach.dev/stage': 'hyper/0'}", "pod-0", "hyper", 0 },
-        { "{'ray.io/cluster': 'r'}", "{'stagecoach.dev/stage': 'hyper/0',"
-          " 'stagecoach.dev/job': 't3'}", "t3", "hyper", 0 },
+        { "{'ray.io/cluster': 'r'}",
+          "{'stagecoach.dev/stage': 'hyper/0',"
+          " 'stagecoach.dev/job': 't3'}",
+          "t3", "hyper", 0 },
+        /* A TrainJob's JobSet, and the batch jobs of its roles. */
+        { "{'jobset.sigs.k8s.io/jobset-name': 'llama',"
+          " 'jobset.sigs.k8s.io/replicatedjob-name': 'node',"
+          " 'batch.kubernetes.io/job-name': 'llama-node-0',"
+          " 'job-name': 'llama-node-0'}",
+          "{}", "llama", "ml", -1 },
+        { "{'batch.kubernetes.io/job-name': 'llama-ps-0',"
+          " 'batch.kubernetes.io/job-completion-index': '0',"
+          " 'jobset.sigs.k8s.io/jobset-name': 'llama'}",
+          "{'stagecoach.dev/stage': 'asha7/2'}", "llama", "asha7", 2 },
+        { "{'pytorch-job-name': 'old', 'job-name': 'old-master'}", "{}", "old",
+          "ml", -1 },
+        { "{'leaderworkerset.sigs.k8s.io/name': 'lws',"
+          " 'leaderworkerset.sigs.k8s.io/group-index': '0'}",
+          "{}", "lws", "ml", -1 },
+        { "{'kueue.x-k8s.io/pod-group-name': 'grp'}", "{}", "grp", "ml", -1 },
+        { "{'volcano.sh/job-name': 'vc'}",
+          "{'scheduling.k8s.io/group-name': 'vc-3d5e'}", "vc", "ml", -1 },
+        { "{'ray.io/cluster': 'r', 'ray.io/originated-from-cr-name': 'j'}",
+          "{'scheduling.k8s.io/group-name': 'ray-r-pg'}", "r", "ml", -1 },
+        { "{'batch.kubernetes.io/job-name': 'etl'}", "{}", NULL, NULL, -1 },
+        { "{'batch.kubernetes.io/job-name': 'bert',"
+          " 'batch.kubernetes.io/job-completion-index': '3'}",
+          "{}", "bert", "ml", -1 },
+        { "{'job-name': 'bert'}",
+          "{'batch.kubernetes.io/job-completion-index': '3'}", "bert", "ml",
+          -1 },
+        { "{'ray.io/cluster': 'r'}", "{'stagecoach.dev/stage': 'a/2/3'}", "r",
+          "ml", -1 },
+        { "{'job-name': 'b'}", "{'stagecoach.dev/stage': 'a/2/3'}", NULL, NULL,
+          -1 },
         { "{'ray.io/cluster': 7}", "{}", NULL, NULL, -1 },
         { "{'ray.io/cluster': ''}", "{}", NULL, NULL, -1 },
         { "[]", "7", NULL, NULL, -1 },
@@ -119,6 +149,7 @@ knows_the_labels_of_others(void **state)
         char labels[256], annotations[256];
         struct pod_identity id;
         struct pod pod = { .name = "pod-0", .space = "ml" };
+        char *error;
 
         snprintf(labels, sizeof labels, "%s", cases[i].labels);
         snprintf(annotations, sizeof annotations, "%s", cases[i].annotations);
@@ -130,7 +161,12 @@ knows_the_labels_of_others(void **state)
         pod.annotations = json_loads(annotations, JSON_DECODE_ANY, NULL);
         assert_non_null(pod.labels);
         assert_non_null(pod.annotations);
-        assert_null(pod_identity_read(&pod, &id));
+        error = pod_identity_read(&pod, &id);
+        if (strstr(annotations, "2/3")) {
+            assert_says(error, "stagecoach.dev/stage: \"a/2/3\" is not");
+        } else {
+            assert_null(error);
+        }
         assert_string_equal(id.job, cases[i].job ? cases[i].job : "");
         if (cases[i].job) {
             assert_string_equal(id.cojob, cases[i].cojob);
@@ -141,51 +177,61 @@ knows_the_labels_of_others(void **state)
     }
 }
 
-static void
-passes_over_a_bad_annotation(void **state)
+/* Pods with several of these labels, which a seed chooses, and others, some
+ * of them as annotations: the job is that of the first one. */
+UNIT_TEST(the_first_label_of_the_table_decides)
 {
-    struct pod pod = {
-        .name = "pod-0",
-        .space = "ml",
-        .labels = json_pack("{s:s}", "ray.io/cluster", "r"),
-        .annotations = json_pack("{s:s}", "stagecoach.dev/stage", "a b/2"),
+    static const char *const keys[] = {
+        "katib.kubeflow.org/trial",
+        "jobset.sigs.k8s.io/jobset-name",
+        "leaderworkerset.sigs.k8s.io/name",
+        "training.kubeflow.org/job-name",
+        "pytorch-job-name",
+        "tf-job-name",
+        "mpi-job-name",
+        "volcano.sh/job-name",
+        "ray.io/cluster",
+        "scheduling.k8s.io/group-name",
+        "kueue.x-k8s.io/pod-group-name",
+        "scheduling.x-k8s.io/pod-group",
+        "batch.kubernetes.io/job-name",
+        "job-name",
     };
-    struct pod_identity id;
-    char *error = pod_identity_read(&pod, &id);
 
-    assert_memory_equal(error, "stagecoach.dev/stage: \"a b/2\" is not", 36);
-    assert_string_equal(id.job, "r");
-    assert_string_equal(id.cojob, "ml");
-    assert_int_equal(id.rung, -1);
-    free(error);
-    json_decref((json_t *) pod.labels);
-    json_decref((json_t *) pod.annotations);
+    srandom(51);
+    for (int i = 0; i < 100; i++) {
+        bool indexed = random() % 2;
+        const char *first = NULL;
+        struct pod_identity id;
+        json_t *parts[] = { json_object(), json_object() };
+        struct pod pod = { "pod-0", "ml", parts[0], parts[1] };
+        char wanted[8], value[8];
+
+        for (size_t k = N_ELEMENTS(keys); k--;) {
+            if (!(random() % 5)) {
+                snprintf(value, sizeof value, "j%zu", k);
+                json_object_set_new(parts[random() % 2], keys[k],
+                                    json_string(value));
+                if (k < 12 || indexed) {
+                    first = strcpy(wanted, value);
+                }
+            }
+        }
+        if (indexed) {
+            json_object_set_new(parts[random() % 2],
+                                "batch.kubernetes.io/job-completion-index",
+                                json_string("0"));
+        }
+        json_object_set_new(parts[0], "app.kubernetes.io/name",
+                            json_string("x"));
+        assert_null(pod_identity_read(&pod, &id));
+        assert_string_equal(id.job, first ? wanted : "");
+        json_decref(parts[0]);
+        json_decref(parts[1]);
+    }
 }
 
-static void
-fits_long_names(void **state)
-{
-    const char *long_name = "resnet-on-imagenet-with-momentum-worker-17";
-    const char *other = "resnet-on-imagenet-with-momentum-worker-18";
-    char a[32], b[32];
-
-    cgroup_name_fit("bert.v2_x-1", a);
-    assert_string_equal(a, "bert.v2_x-1");
-    cgroup_name_fit(long_name, a);
-    cgroup_name_fit(other, b);
-    assert_int_equal(strlen(a), 31);
-    assert_memory_equal(a, "resnet-on-imagenet-wit-", 23);
-    assert_string_not_equal(a, b);
-    assert_true(cgroup_name_is_valid(a));
-    cgroup_name_fit("-a/b\xc3\xa4", a);
-    assert_string_equal(a, "xa-b--");
-    assert_true(cgroup_name_is_valid(a));
-    cgroup_name_fit("", a);
-    assert_string_equal(a, "");
-}
-
-static void
-reads_a_list_of_pods(void **state)
+UNIT_TEST(reads_a_list_of_pods)
 {
     static const char text[] =
         "{\"kind\": \"PodList\", \"items\": ["
@@ -235,8 +281,7 @@ reads_a_list_of_pods(void **state)
 }
 
 /* An annotation decides even where names of pods would. */
-static void
-reads_a_request(void **state)
+UNIT_TEST(reads_a_request)
 {
     static const char text[] =
         "{\"cniVersion\": \"1.0.0\", \"name\": \"n\", \"type\": \"t\","
@@ -260,19 +305,4 @@ reads_a_request(void **state)
     assert_int_equal(r.identity.rung, 3);
     assert_is(cni_request_result(&r), "{\"z\":1,\"a\":[12345678901234567]}");
     cni_request_uninit(&r);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knows_the_cgroups_of_pods),
-        cmocka_unit_test(knows_the_labels_of_others),
-        cmocka_unit_test(passes_over_a_bad_annotation),
-        cmocka_unit_test(fits_long_names),
-        cmocka_unit_test(reads_a_list_of_pods),
-        cmocka_unit_test(reads_a_request),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,7 @@
 #include "tests/unit/unit-test.h"
 #include "wire/agent-call.h"
 
-static void
-reads_names_of_stages(void **state)
+UNIT_TEST(reads_names_of_stages)
 {
     static const struct {
         const char *text;
@@ -36,7 +35,6 @@ reads_names_of_stages(void **state)
         { "asha/7:2", NULL, 0 },
         { "a234567890123456789012345678901:1",
           "a234567890123456789012345678901", 1 },
-        { "a2345678901234567890123456789012:1", NULL, 0 },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -59,8 +57,7 @@ reads_names_of_stages(void **state)
     }
 }
 
-static void
-a_written_stage_name_is_read_as_the_same_stage(void **state)
+UNIT_TEST(a_written_stage_name_is_read_as_the_same_stage)
 {
     static const struct {
         const char *cojob, *name;
@@ -87,8 +84,7 @@ a_written_stage_name_is_read_as_the_same_stage(void **state)
     }
 }
 
-static void
-escapes_what_json_would_not_take(void **state)
+UNIT_TEST(escapes_what_json_would_not_take)
 {
     const char *words[] = { "agent/claim", "a\"b\\c\n", "" };
     char *request = agent_call_request(words, 3);
@@ -99,8 +95,7 @@ escapes_what_json_would_not_take(void **state)
     assert_is(request, "{\"id\":0,\"method\":\"agent/claim\",\"params\":[]}");
 }
 
-static void
-knows_where_a_reply_ends(void **state)
+UNIT_TEST(knows_where_a_reply_ends)
 {
     static const struct {
         const char *text;
@@ -124,15 +119,46 @@ knows_where_a_reply_ends(void **state)
     }
 }
 
-int
-main(void)
+UNIT_TEST(tasks_stay_where_a_scheduler_has_put_them)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_names_of_stages),
-        cmocka_unit_test(a_written_stage_name_is_read_as_the_same_stage),
-        cmocka_unit_test(escapes_what_json_would_not_take),
-        cmocka_unit_test(knows_where_a_reply_ends),
+#define UID "12345678-1234-1234-1234-123456789abc"
+#define POD "kubepods-burstable-pod12345678_1234_1234_1234_123456789abc.slice"
+    static const struct {
+        const char *path, *own;
+        bool may_leave;
+    } cases[] = {
+        { "/", NULL, true },
+        { "/system.slice/slurmd.service", NULL, true },
+        { "/system.slice/n1_slurmd.service", NULL, true },
+        { "/user.slice/user-1000.slice/session-3.scope", NULL, true },
+        { "/user.slice/user-7.slice/user@7.service/app.slice", NULL, true },
+        { "/system.slice/ssh.service", NULL, true },
+        { "/system.slice/slurmd.service/x", NULL, false },
+        { "/system.slice/docker-0123456789ab.scope", NULL, false },
+        { "/machine.slice/session", NULL, false },
+        { "/slurmstepd.scope", NULL, false },
+        { "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0",
+          "/system.slice/slurmstepd.scope/job_7", false },
+        { "/system.slice/n1_slurmstepd.scope/s5K1KKYAYG5D00/step_0",
+          "/system.slice/n1_slurmstepd.scope/s5K1KKYAYG5D00", false },
+        { "/slurmstepd.scope/whatever", "/slurmstepd.scope/whatever", false },
+        { "/kubepods/burstable/pod" UID "/c1", "/kubepods/burstable/pod" UID,
+          false },
+        { "/kubepods.slice/kubepods-burstable.slice/" POD "/cri-1.scope",
+          "/kubepods.slice/kubepods-burstable.slice/" POD, false },
+        { "/kubepods/burstable", NULL, false },
+        { "/a/pod" UID, NULL, false },
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        char *own = job_cgroup_of_scheduler(cases[i].path);
+
+        if (cases[i].own) {
+            assert_is(own, cases[i].own);
+        } else {
+            assert_null(own);
+        }
+        assert_int_equal(job_cgroup_may_leave(cases[i].path),
+                         cases[i].may_leave);
+    }
 }

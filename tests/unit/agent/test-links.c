@@ -7,19 +7,22 @@
 #include <arpa/inet.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/host-rows.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
-#include "agent/wanted.h"
+#include "agent/telemetry.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
 
 static const struct {
     const char *what;
@@ -36,8 +39,7 @@ static const struct {
     { "after one and beside one", 40, 60, 1, 30 },
 };
 
-static void
-an_uplink_leaves_what_others_do_not_take(void **state OVS_UNUSED)
+UNIT_TEST(an_uplink_leaves_what_others_do_not_take)
 {
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         double left = links_left(100, cases[i].before, 0.05, cases[i].beside,
@@ -90,8 +92,7 @@ ask(void)
 }
 
 /* The trainer's peers (trainer/gossip/agent-links.c) read these members. */
-static void
-reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
+UNIT_TEST(reply_has_the_members_that_peers_read)
 {
     struct json *json = ask();
     const struct shash *members = json_object(json);
@@ -146,8 +147,7 @@ flows_to(uint32_t remote)
     return n;
 }
 
-static void
-a_mapped_connection_counts_as_ipv4(void **state OVS_UNUSED)
+UNIT_TEST(a_mapped_connection_counts_as_ipv4)
 {
     uint32_t address = own_address();
     struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
@@ -174,14 +174,130 @@ a_mapped_connection_counts_as_ipv4(void **state OVS_UNUSED)
     close(listener);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_uplink_leaves_what_others_do_not_take),
-        cmocka_unit_test(reply_has_the_members_that_peers_read),
-        cmocka_unit_test(a_mapped_connection_counts_as_ipv4),
-    };
+/* The bytes of a job by remote address. */
 
-    return cmocka_run_group_tests_name("links", tests, NULL, NULL);
+/* Adds bytes that were sent to an address of IPv4. */
+static void
+add(struct job *job, int a, int b, int c, int d, uint64_t bytes)
+{
+    const uint8_t address[16] = { [10] = 0xff, 0xff, a, b, c, d };
+
+    pairs_add(job, address, bytes);
+}
+
+UNIT_TEST(bytes_of_an_address_add_up)
+{
+    struct job job = { .n_remotes = 0 };
+    struct json *json;
+    char *text;
+
+    add(&job, 10, 77, 0, 2, 100);
+    add(&job, 10, 77, 0, 3, 5);
+    add(&job, 10, 77, 0, 2, 20);
+    pairs_add(&job, (uint8_t[16]){ 0xfd, 9, [15] = 2 }, 7);
+    json = pairs_to_json(&job);
+    text = json_to_string(json, JSSF_SORT);
+    assert_is(text, "[{\"bytes\":120,\"remote\":\"10.77.0.2\"},"
+                    "{\"bytes\":5,\"remote\":\"10.77.0.3\"},"
+                    "{\"bytes\":7,\"remote\":\"fd09::2\"}]");
+    json_destroy(json);
+    free(job.remotes);
+}
+
+UNIT_TEST(addresses_beyond_the_limit_are_left_out)
+{
+    struct job job = { .n_remotes = 0 };
+
+    for (int i = 0; i < PAIRS_MAX_REMOTES + 3; i++) {
+        add(&job, 10, 0, i / 100, i % 100, 1);
+    }
+    assert_int_equal(job.n_remotes, PAIRS_MAX_REMOTES);
+    add(&job, 10, 0, 0, 7, 1);
+    assert_int_equal(job.remotes[7].bytes, 2);
+    free(job.remotes);
+}
+
+/* Keys of the controller, and the addresses that are reported to it. */
+
+static bool
+take(struct peers *p, const char *text)
+{
+    struct json *json = json_from_string(text);
+    bool good = peers_take_keys(p, json);
+
+    json_destroy(json);
+    return good;
+}
+
+UNIT_TEST(keys_are_replaced_and_removed)
+{
+    static const char *const bad[] = {
+        "7",
+        "[7]",
+        "[{\"key\": \"00112233445566778899aabbccddeeff\"}]",
+        "[{\"address\": \"10.0.0\"}]",
+        "[{\"address\": \"10.0.0.2\", \"key\": \"0011\"}]",
+        "[{\"address\": \"10.0.0.2\","
+        " \"key\": \"00112233445566778899aabbccddeexx\"}]",
+    };
+    struct peers p = { .n_keys = 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        assert_false(take(&p, bad[i]));
+        assert_int_equal(p.n_keys, 0);
+    }
+    assert_true(take(&p, "[{\"address\": \"10.0.0.2\","
+                         " \"key\": \"00112233445566778899aabbccddeeff\"},"
+                         " {\"address\": \"fd00::1\","
+                         " \"key\": \"10112233445566778899aabbccddeeff\"}]"));
+    assert_int_equal(p.n_keys, 2);
+    assert_int_equal(p.keys[0].key[1], 0x11);
+    assert_int_equal(p.keys[1].family, 6);
+    assert_true(take(&p, "[{\"address\": \"10.0.0.2\"}]"));
+    assert_int_equal(p.n_keys, 2);
+    assert_int_equal(p.keys[1].removed, 1);
+    assert_int_equal(p.keys[1].remote[3], 2);
+    for (int i = 0; i < PEERS_MAX_KEYS; i++) {
+        char *text =
+            xasprintf("[{\"address\": \"10.1.%d.%d\"}]", i / 256, i % 256);
+
+        assert_true(take(&p, text));
+        free(text);
+    }
+    assert_int_equal(p.n_keys, PEERS_MAX_KEYS);
+    assert_int_equal(p.keys[0].remote[1], 1);
+    peers_uninit(&p);
+}
+
+/* What a process sends with the address of another host is not reported. */
+UNIT_TEST(only_addresses_of_this_host_are_reported)
+{
+    static const struct shim_peer list[] = {
+        { .family = 4,
+          .local = { 127, 0, 0, 1 },
+          .remote = { 127, 0, 0, 2 },
+          .refused = 3 },
+        { .family = 4,
+          .local = { 127, 0, 0, 1 },
+          .remote = { 127, 0, 0, 2 },
+          .refused = 4,
+          .disobeyed = 1 },
+        { .family = 4,
+          .local = { 198, 51, 100, 1 },
+          .remote = { 198, 51, 100, 2 },
+          .refused = 5 },
+    };
+    struct peers p = { .n_keys = 0 };
+    struct json *report;
+
+    peers_take_list(&p, list, ARRAY_SIZE(list));
+    report = peers_take_report(&p);
+    assert_non_null(report);
+    assert_null(peers_take_report(&p));
+    assert_is(json_to_string(report, JSSF_SORT),
+              "{\"own\":[\"127.0.0.1\"],"
+              "\"remote\":[{\"address\":\"127.0.0.2\",\"disobeyed\":1,"
+              "\"refused\":7}]}");
+    json_destroy(report);
+    peers_uninit(&p);
 }

@@ -4,6 +4,7 @@
 
 #include <config.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,15 +92,13 @@ put_event(struct bytes *b, const char *tag, char step, float number,
     put_record(b, &event);
 }
 
-static void
-check_sums_are_those_of_the_format(void **state OVS_UNUSED)
+UNIT_TEST(check_sums_are_those_of_the_format)
 {
     assert_int_equal((OVS_FORCE uint32_t) crc32c(
                          (const uint8_t *) "123456789", 9), 0xe3069283);
 }
 
-static void
-event_files_tell_one_tag(void **state OVS_UNUSED)
+UNIT_TEST(event_files_tell_one_tag)
 {
     struct bytes b = { .n = 0 };
     size_t n;
@@ -110,7 +109,7 @@ event_files_tell_one_tag(void **state OVS_UNUSED)
     log_feed_open("tfevents:/x,metric=accuracy/val");
     assert_true(log_decoder_feed(log_feed_decoder, b.data, b.n));
     log_feed_told(2, 0.5);
-    assert_string_equal(log_feed_last.metric, "accuracy_val");
+    assert_string_equal(log_feed_last.metric, "accuracy/val");
 
     b.n = 0;
     put_event(&b, "accuracy/val", 4, 0.625, TENSOR_CONTENT);
@@ -125,16 +124,25 @@ event_files_tell_one_tag(void **state OVS_UNUSED)
     }
     log_feed_told(5, 0.75);
 
+    /* A metric that is no number. */
+    for (enum how how = SIMPLE; how <= TENSOR_DOUBLE; how++) {
+        b.n = 0;
+        put_event(&b, "accuracy/val", 6 + how, how % 2 ? INFINITY : NAN, how);
+        assert_true(log_decoder_feed(log_feed_decoder, b.data, b.n));
+        assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
+        assert_int_equal(log_feed_last.iteration, 6 + how);
+        assert_false(log_feed_last.has_value);
+    }
+
     /* From the middle. */
-    put_event(&b, "accuracy/val", 6, 0.875, SIMPLE);
+    put_event(&b, "accuracy/val", 16, 0.875, SIMPLE);
     log_decoder_restart(log_feed_decoder, NULL, 0, true);
     assert_true(log_decoder_feed(log_feed_decoder, b.data + 5, b.n - 5));
-    log_feed_told(6, 0.875);
+    log_feed_told(16, 0.875);
     log_feed_close();
 }
 
-static void
-an_event_file_with_a_wrong_sum_is_bad(void **state OVS_UNUSED)
+UNIT_TEST(an_event_file_with_a_wrong_sum_is_bad)
 {
     struct bytes b = { .n = 0 };
     size_t n;
@@ -152,8 +160,7 @@ an_event_file_with_a_wrong_sum_is_bad(void **state OVS_UNUSED)
     }
 }
 
-static void
-large_records_are_passed_over(void **state OVS_UNUSED)
+UNIT_TEST(large_records_are_passed_over)
 {
     struct bytes b = { .n = 0 };
     uint64_t length = 3 * LOG_MAX_EVENT + 11;
@@ -174,17 +181,4 @@ large_records_are_passed_over(void **state OVS_UNUSED)
     log_feed_told(9, 0.5);
     log_feed_close();
     free(zeros);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_sums_are_those_of_the_format),
-        cmocka_unit_test(event_files_tell_one_tag),
-        cmocka_unit_test(an_event_file_with_a_wrong_sum_is_bad),
-        cmocka_unit_test(large_records_are_passed_over),
-    };
-
-    return cmocka_run_group_tests_name("log-events", tests, NULL, NULL);
 }

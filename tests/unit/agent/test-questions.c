@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/identify/claim.h"
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
@@ -87,8 +86,7 @@ claim_of(const struct fixture *f, pid_t pid)
     return registry_best_claim(&f->registry, &what, NULL);
 }
 
-static void
-an_answer_is_a_claim(void **state)
+FIXTURE_TEST(an_answer_is_a_claim)
 {
     struct fixture *f = *state;
 
@@ -104,8 +102,7 @@ an_answer_is_a_claim(void **state)
 }
 
 /* Many processes of one user take one turn each, as the one of another. */
-static void
-users_are_answered_in_turn(void **state)
+FIXTURE_TEST(users_are_answered_in_turn)
 {
     struct fixture *f = *state;
 
@@ -120,8 +117,7 @@ users_are_answered_in_turn(void **state)
 }
 
 /* A process that belonged to no job does when its parent is claimed. */
-static void
-descendants_are_asked_about_again(void **state)
+FIXTURE_TEST(descendants_are_asked_about_again)
 {
     struct fixture *f = *state;
     struct claim_what what = { CLAIMS_PROCESS, getpid() };
@@ -138,8 +134,7 @@ descendants_are_asked_about_again(void **state)
 
 /* A user forks more than the table remembers; the process of another is
  * answered, and the first has old ones forgotten. */
-static void
-a_user_cannot_fill_the_table(void **state)
+FIXTURE_TEST(a_user_cannot_fill_the_table)
 {
     struct fixture *f = *state;
     struct users *users = &f->registry.users;
@@ -164,19 +159,23 @@ a_user_cannot_fill_the_table(void **state)
     }
 }
 
-/* Whatever uid they take.  A user's own cgroup may have such a name. */
-static void
-processes_of_a_pod_are_one_user(void **state)
+/* Whatever uid they take.  In a tree of a user the name of a pod means
+ * nothing. */
+FIXTURE_TEST(processes_of_a_pod_are_one_user)
 {
     struct fixture *f = *state;
     struct users *users = &f->registry.users;
     char *mount = cgroup_mount_from("/proc/mounts");
-    char *dir = xasprintf("%s/sct-pod%032x", mount, (unsigned int) getpid());
+    char *outer = xasprintf("%s/sct-%d", mount, (int) getpid());
+    char *kubelet = xasprintf("%s/kubepods", outer);
+    char *dir = xasprintf("%s/pod%032x", kubelet, (unsigned int) getpid());
     char *procs = xasprintf("%s/cgroup.procs", dir);
+    const char *const owners[] = { dir, kubelet, outer };
     const struct user *user;
     FILE *stream;
 
-    if (mkdir(dir, 0755) || !(stream = fopen(procs, "w"))) {
+    if (mkdir(outer, 0755) || mkdir(kubelet, 0755) || mkdir(dir, 0755)
+        || !(stream = fopen(procs, "w"))) {
         skip();
     }
     f->pids[0] = start("HOME=/");
@@ -184,32 +183,25 @@ processes_of_a_pod_are_one_user(void **state)
     assert_int_equal(fclose(stream), 0);
     users->cgroup_mount = mount;
     user = users_find(users, 1, f->pids[0]);
-    assert_int_equal(strlen(user->pod), 32);
+    assert_string_equal(user->pod, strstr(dir, "pod0") + 3);
     assert_ptr_equal(users_find(users, 2, f->pids[0]), user);
-    assert_int_equal(chown(dir, 1, 1), 0);
-    user = users_find(users, 1, f->pids[0]);
-    assert_string_equal(user->pod, "");
-    assert_int_equal(user->uid, 1);
+    for (size_t i = 0; i < N_ELEMENTS(owners); i++) {
+        assert_int_equal(chown(owners[i], 1, 1), 0);
+        user = users_find(users, 1, f->pids[0]);
+        assert_string_equal(user->pod, "");
+        assert_int_equal(user->uid, 1);
+        assert_int_equal(chown(owners[i], 0, 0), 0);
+    }
 
     kill(f->pids[0], SIGKILL);
     waitpid(f->pids[0], NULL, 0);
     f->pids[0] = 0;
-    assert_int_equal(rmdir(dir), 0);
+    for (size_t i = 0; i < N_ELEMENTS(owners); i++) {
+        assert_int_equal(rmdir(owners[i]), 0);
+    }
     free(procs);
     free(dir);
+    free(kubelet);
+    free(outer);
     free(mount);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_answer_is_a_claim),
-        TEST(users_are_answered_in_turn),
-        TEST(descendants_are_asked_about_again),
-        TEST(a_user_cannot_fill_the_table),
-        TEST(processes_of_a_pod_are_one_user),
-    };
-
-    return cmocka_run_group_tests_name("questions", tests, NULL, NULL);
 }

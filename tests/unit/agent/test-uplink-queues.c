@@ -5,6 +5,7 @@
 
 #include <config.h>
 
+#include <linux/if_ether.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,10 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/actuate/bpf/uplink-queues.h"
+#include "agent/actuate/actuator.h"
+#include "agent/actuate/tc.h"
 #include "shim/ports/route-socket.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
 
 #define MAKE "ip link add q0 numtxqueues 4 type veth peer name q1 && "
 #define HTB 0x53630010 /* Class of level 0. */
@@ -77,8 +80,7 @@ static const struct {
         NULL, false, FOUR, 3, "fq", { 6, 6, 0, 1, 1, 1, 1, 1 }),
 };
 
-static void
-levels_have_the_queues_that_are_there(void **state OVS_UNUSED)
+UNIT_TEST(levels_have_the_queues_that_are_there)
 {
     struct route_socket *rs;
 
@@ -112,12 +114,130 @@ levels_have_the_queues_that_are_there(void **state OVS_UNUSED)
     route_socket_close(rs);
 }
 
-int
-main(void)
+/* Queues that the agent makes. */
+
+UNIT_TEST(reads_an_interface_and_its_rate)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_have_the_queues_that_are_there),
+    static const char *const bad[] = {
+        "",
+        "eth0",
+        "eth0:",
+        ":1Gbit",
+        "eth0:fast",
+        "eth0:-1Gbit",
+        "eth0:1Tbit",
+        "eth0:999bit",
+        "eth0:10001Gbit",
+        "../eth0:1Gbit",
+        "an-interface-of-17:1Gbit",
+    };
+    struct tc_iface iface;
+
+    assert_null(tc_iface_parse("eth0:25Gbit", &iface));
+    assert_string_equal(iface.name, "eth0");
+    assert_int_equal(iface.rate_bps, 25000000000);
+    assert_null(tc_iface_parse("vlan:7:1.5Mbit", &iface));
+    assert_string_equal(iface.name, "vlan:7");
+    assert_int_equal(iface.rate_bps, 1500000);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        char *start = xasprintf("\"%s\", an interface of 1 to 15 ", bad[i]);
+        char *error = tc_iface_parse(bad[i], &iface);
+
+        assert_non_null(error);
+        assert_memory_equal(error, start, strlen(start));
+        free(error);
+        free(start);
+    }
+}
+
+/* Which level the filters choose for the first bytes of a packet. */
+static int
+level_of(const struct tc_plan *plan, uint16_t protocol, uint32_t first)
+{
+    int level = SHIM_LEVEL_DEFAULT, n = 0;
+
+    for (int i = 0; i < TC_N_FILTERS; i++) {
+        struct tc_filter f;
+
+        if (tc_filter_of(plan, i, &f) && f.protocol == protocol
+            && (first & f.mask) == f.value) {
+            level = f.level;
+            n++;
+        }
+    }
+    assert_in_range(n, 0, 1);
+    return level;
+}
+
+UNIT_TEST(chooses_the_level_by_the_dscp_of_the_policy)
+{
+    /* A policy of four levels. */
+    const struct tc_plan plan = {
+        .dscps = { 39, 35, 23, 20, 7, 255, 255, 0 },
     };
 
-    return cmocka_run_group_tests_name("uplink-queues", tests, NULL, NULL);
+    for (uint32_t dscp = 0; dscp < 64; dscp++) {
+        int level = 0;
+
+        while (level < SHIM_LEVEL_DEFAULT && plan.dscps[level] != dscp) {
+            level++;
+        }
+
+        /* A header of 20 bytes, with ECN and a length; and IPv6 with a flow
+         * label. */
+        assert_int_equal(level_of(&plan, ETH_P_IP,
+                                  0x45000000 | dscp << 18 | 3 << 16 | 1500),
+                         level);
+        assert_int_equal(level_of(&plan, ETH_P_IPV6,
+                                  0x60000000 | dscp << 22 | 3 << 20 | 0xfffff),
+                         level);
+    }
+    assert_int_equal(level_of(&plan, ETH_P_ARP, 0x00010800),
+                     SHIM_LEVEL_CONTROL);
+    assert_int_equal(level_of(&plan, 0x88cc, 0), SHIM_LEVEL_DEFAULT);
+}
+
+UNIT_TEST(keeps_a_share_for_each_level)
+{
+    const struct tc_plan plan = {
+        .rate_bps = 50000000,
+        .min_share = SHIM_MIN_SHARE_UNIT / 50,
+        .ordered = true,
+    };
+    struct tc_class link = tc_class_of(&plan, 1500, -1);
+    struct tc_htb_opt opt = tc_class_options(&link);
+
+    assert_int_equal(link.id, TC_LINK_CLASS);
+    assert_int_equal(link.parent, TC_ROOT);
+    assert_int_equal(opt.rate.rate, 6250000);
+    assert_int_equal(opt.ceil.rate, 6250000);
+    for (int level = 0; level < SHIM_N_LEVELS; level++) {
+        struct tc_class c = tc_class_of(&plan, 1500, level);
+
+        assert_int_equal(c.id, TC_LEVEL_CLASS(level));
+        assert_int_equal(c.parent, TC_LINK_CLASS);
+        opt = tc_class_options(&c);
+        assert_int_equal(opt.rate.rate, 125000);
+        assert_int_equal(opt.ceil.rate, 6250000);
+        assert_int_equal(opt.prio, level);
+        /* Two packets at 1 Mbit/s, in ticks of 64 ns. */
+        assert_int_equal(opt.buffer, 2 * 1514 * 8 * 1000 / 64);
+    }
+}
+
+/* HTB's fields have 32 bits, and cannot divide by nothing. */
+UNIT_TEST(stays_within_what_can_be_counted)
+{
+    struct tc_plan plan = { .rate_bps = UINT64_C(4000000000000) };
+    struct tc_class c = tc_class_of(&plan, 9000, 0);
+    struct tc_htb_opt opt = tc_class_options(&c);
+
+    assert_int_equal(c.ceil_bps, plan.rate_bps);
+    assert_int_equal(opt.ceil.rate, UINT32_MAX);
+    assert_int_equal(opt.rate.rate, TC_MIN_RATE_BPS / 8);
+    plan.rate_bps = 1000;
+    c = tc_class_of(&plan, 65536, 0);
+    assert_int_equal(c.rate_bps, 1000);
+    opt = tc_class_options(&c);
+    assert_int_equal(opt.buffer, UINT32_MAX);
 }

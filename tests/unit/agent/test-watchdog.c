@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/actuate/bypass.h"
-#include "agent/actuate/watchdog.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
@@ -30,8 +29,7 @@ assert_judges(long long now, enum watchdog_verdict opinion)
     assert_int_equal(watchdog_judge(&w, now), opinion);
 }
 
-static void
-a_shim_that_never_comes_is_waited_for(void **state OVS_UNUSED)
+UNIT_TEST_BETWEEN(a_shim_that_never_comes_is_waited_for, setup, NULL)
 {
     assert_judges(1000, WATCHDOG_UNSURE);
     assert_judges(1499, WATCHDOG_UNSURE);
@@ -40,8 +38,7 @@ a_shim_that_never_comes_is_waited_for(void **state OVS_UNUSED)
     assert_int_equal(watchdog_next(&w, 1500), LLONG_MAX);
 }
 
-static void
-it_forwards_once_its_loop_has_turned(void **state OVS_UNUSED)
+UNIT_TEST_BETWEEN(it_forwards_once_its_loop_has_turned, setup, NULL)
 {
     watchdog_connected(&w, 1000);
     watchdog_requested(&w, 1000);
@@ -53,8 +50,7 @@ it_forwards_once_its_loop_has_turned(void **state OVS_UNUSED)
     assert_judges(60000, WATCHDOG_FORWARDS);    /* Nobody asked. */
 }
 
-static void
-a_loop_that_stands_still_fails(void **state OVS_UNUSED)
+UNIT_TEST_BETWEEN(a_loop_that_stands_still_fails, setup, NULL)
 {
     watchdog_connected(&w, 1000);
     watchdog_received(&w, 5, 499 * MS);
@@ -67,8 +63,8 @@ a_loop_that_stands_still_fails(void **state OVS_UNUSED)
     assert_judges(1600, WATCHDOG_FORWARDS);
 }
 
-static void
-a_process_that_dies_fails_unless_another_is_there(void **state OVS_UNUSED)
+UNIT_TEST_BETWEEN(a_process_that_dies_fails_unless_another_is_there, setup,
+                  NULL)
 {
     watchdog_connected(&w, 1000);
     watchdog_received(&w, 5, 1 * MS);
@@ -82,8 +78,7 @@ a_process_that_dies_fails_unless_another_is_there(void **state OVS_UNUSED)
     assert_judges(2001, WATCHDOG_FORWARDS);
 }
 
-static void
-silence_alone_proves_nothing(void **state OVS_UNUSED)
+UNIT_TEST_BETWEEN(silence_alone_proves_nothing, setup, NULL)
 {
     uint64_t steps = 100;
 
@@ -104,8 +99,7 @@ silence_alone_proves_nothing(void **state OVS_UNUSED)
     assert_judges(9000, WATCHDOG_FORWARDS);
 }
 
-static void
-a_silent_process_that_does_not_run_fails(void **state OVS_UNUSED)
+UNIT_TEST_BETWEEN(a_silent_process_that_does_not_run_fails, setup, NULL)
 {
     watchdog_connected(&w, 1000);
     watchdog_received(&w, 5, 1 * MS);
@@ -124,8 +118,7 @@ a_silent_process_that_does_not_run_fails(void **state OVS_UNUSED)
     assert_judges(1700, WATCHDOG_UNSURE);
 }
 
-static void
-an_agent_that_slept_blames_nobody(void **state OVS_UNUSED)
+UNIT_TEST_BETWEEN(an_agent_that_slept_blames_nobody, setup, NULL)
 {
     watchdog_connected(&w, 1000);
     watchdog_received(&w, 5, 1 * MS);
@@ -134,8 +127,7 @@ an_agent_that_slept_blames_nobody(void **state OVS_UNUSED)
     assert_judges(9000, WATCHDOG_UNSURE);
 }
 
-static void
-places_are_parsed(void **state OVS_UNUSED)
+UNIT_TEST(places_are_parsed)
 {
     static const char *const bad[] = {
         "", "a", "a,", ",b", "a,b,c", ":a,b", "x/y:a,b", "a b,c",
@@ -154,23 +146,4 @@ places_are_parsed(void **state OVS_UNUSED)
         assert_says(bypass_ports_parse(bad[i], &place),
                     "[NETNS:]IFACE,IFACE is allowed");
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_shim_that_never_comes_is_waited_for, setup),
-        cmocka_unit_test_setup(it_forwards_once_its_loop_has_turned, setup),
-        cmocka_unit_test_setup(a_loop_that_stands_still_fails, setup),
-        cmocka_unit_test_setup(
-            a_process_that_dies_fails_unless_another_is_there, setup),
-        cmocka_unit_test_setup(silence_alone_proves_nothing, setup),
-        cmocka_unit_test_setup(a_silent_process_that_does_not_run_fails,
-                               setup),
-        cmocka_unit_test_setup(an_agent_that_slept_blames_nobody, setup),
-        cmocka_unit_test(places_are_parsed),
-    };
-
-    return cmocka_run_group_tests_name("watchdog", tests, NULL, NULL);
 }

@@ -50,8 +50,8 @@ static const struct {
     { "{\"n\": 1}", "f.json: /name: required member is missing" },
     { "{\"name\": 3, \"n\": 1}", "f.json: /name: 3 is not a string" },
     { "{\"name\": \"a b\", \"n\": 1}",
-      "f.json: /name: \"a b\" is not a name of 1 to 31 letters, digits, '.', "
-      "'_' and '-' that begins with a letter or digit" },
+      "f.json: /name: \"a b\" is not a name of 1 to 253 letters, digits, '.', "
+      "'_' and '-' that begins with a letter, a digit or '_'" },
     { "{\"name\": \"a\", \"n\": 9}",
       "f.json: /n: 9 is not an integer from 1 to 8" },
     { "{\"name\": \"a\", \"n\": 1e400}",
@@ -92,16 +92,14 @@ static const struct {
     { "{\"name\": \"a\", \"n\": 1} x", "f.json:1: not valid JSON near \"x\"" },
 };
 
-static void
-names_the_member_at_fault(void **state)
+UNIT_TEST(names_the_member_at_fault)
 {
     for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
         assert_is(read_example(mistakes[i].text), mistakes[i].error);
     }
 }
 
-static void
-accepts_all_members(void **state)
+UNIT_TEST(accepts_all_members)
 {
     assert_null(read_example("{\"name\": \"a-1._\", \"n\": 8, \"x\": 1, "
                              "\"rate\": \"1.5Gbit\", \"colour\": \"red\", "
@@ -109,8 +107,7 @@ accepts_all_members(void **state)
                              "\"inner\": {\"s\": \"t\"}, \"$schema\": 0}"));
 }
 
-static void
-reads_values(void **state)
+UNIT_TEST(reads_values)
 {
     struct json_check *jc = json_check_open(
         "f.json", "{\"r\": \"1.5Gbit\", \"e\": \"green\", \"s\": \"x\","
@@ -136,8 +133,7 @@ reads_values(void **state)
     assert_null(json_check_close(jc));
 }
 
-static void
-survives_what_is_missing(void **state)
+UNIT_TEST(survives_what_is_missing)
 {
     struct json_check *jc = json_check_open("f.json", "{}");
     const struct json_at *none = json_object(json_check_top(jc), "o");
@@ -169,8 +165,7 @@ read_map(const char *text, int *sump)
     return jc;
 }
 
-static void
-reads_members_whose_names_are_the_writers(void **state)
+UNIT_TEST(reads_members_whose_names_are_the_writers)
 {
     struct json_check *jc;
     const char *name = "untouched";
@@ -187,12 +182,11 @@ reads_members_whose_names_are_the_writers(void **state)
     jc = read_map("{\"map\": {\"a b\": 3}}", &sum);
     error = json_check_close(jc);
     assert_is(error, "f.json: /map/a b: its name is not "
-                     "a name of 1 to 31 letters, digits, '.', '_' and '-' "
-                     "that begins with a letter or digit");
+                     "a name of 1 to 253 letters, digits, '.', '_' and '-' "
+                     "that begins with a letter, a digit or '_'");
 }
 
-static void
-tells_all_errors_to_whom_asks(void **state)
+UNIT_TEST(tells_all_errors_to_whom_asks)
 {
     char *errors;
     int sum;
@@ -209,8 +203,7 @@ tells_all_errors_to_whom_asks(void **state)
                       "line");
 }
 
-static void
-keeps_no_more_errors_than_a_person_reads(void **state)
+UNIT_TEST(keeps_no_more_errors_than_a_person_reads)
 {
     char text[1024] = "{\"map\": {", *errors;
     size_t n_lines = 1;
@@ -227,8 +220,7 @@ keeps_no_more_errors_than_a_person_reads(void **state)
     free(errors);
 }
 
-static void
-says_why_a_file_is_not_read(void **state)
+UNIT_TEST(says_why_a_file_is_not_read)
 {
     char *text, *error = json_read_file("/no/such/file", &text);
 
@@ -236,8 +228,7 @@ says_why_a_file_is_not_read(void **state)
     assert_is(error, "/no/such/file: No such file or directory");
 }
 
-static void
-refuses_a_file_with_a_nul(void **state)
+UNIT_TEST(refuses_a_file_with_a_nul)
 {
     char name[] = "/tmp/test-json-check-XXXXXX";
     int fd = mkstemp(name);
@@ -255,8 +246,39 @@ refuses_a_file_with_a_nul(void **state)
     free(expected);
 }
 
-static void
-finds_the_name_that_was_meant(void **state)
+/* A byte order mark is skipped, and nothing that only begins as one. */
+UNIT_TEST(reads_a_file_without_its_byte_order_mark)
+{
+    static const struct {
+        const char *file, *text;
+    } cases[] = {
+        { "\xef\xbb\xbf{}", "{}" },
+        { "\xef\xbb\xbf", "" },
+        { "\xef\xbb\xbf\xef\xbb\xbf{}", "\xef\xbb\xbf{}" },
+        { "\xef\xbb", "\xef\xbb" },
+        { "\xef\xbd\x9e", "\xef\xbd\x9e" },
+        { "\xef", "\xef" },
+        { "", "" },
+        { "{\"a\": 1}\r\n", "{\"a\": 1}\r\n" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[] = "/tmp/test-json-check-XXXXXX";
+        int fd = mkstemp(name);
+        char *text;
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, cases[i].file, strlen(cases[i].file)),
+                         strlen(cases[i].file));
+        close(fd);
+        assert_null(json_read_file(name, &text));
+        unlink(name);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+    }
+}
+
+UNIT_TEST(finds_the_name_that_was_meant)
 {
     static const char *const names[] = { "order", "levels", "lease_ms", "n",
                                          NULL };
@@ -272,23 +294,4 @@ finds_the_name_that_was_meant(void **state)
     assert_null(similar_name(longer, names));
     assert_int_equal(similar_distance("abcd", "badc"), 2);
     assert_int_equal(similar_distance("", "abc"), 3);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_name_that_was_meant),
-        cmocka_unit_test(names_the_member_at_fault),
-        cmocka_unit_test(accepts_all_members),
-        cmocka_unit_test(reads_values),
-        cmocka_unit_test(survives_what_is_missing),
-        cmocka_unit_test(reads_members_whose_names_are_the_writers),
-        cmocka_unit_test(tells_all_errors_to_whom_asks),
-        cmocka_unit_test(keeps_no_more_errors_than_a_person_reads),
-        cmocka_unit_test(says_why_a_file_is_not_read),
-        cmocka_unit_test(refuses_a_file_with_a_nul),
-    };
-
-    return cmocka_run_group_tests_name("json-check", tests, NULL, NULL);
 }

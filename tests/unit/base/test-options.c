@@ -81,8 +81,7 @@ parse(const char *line, struct args *args, struct option_outcome *outcome)
     return option_table_parse(&table, argc, argv, args, outcome);
 }
 
-static void
-stores_each_kind_of_value(void **state)
+UNIT_TEST(stores_each_kind_of_value)
 {
     struct option_outcome outcome;
     struct args args = { .copy = NULL };
@@ -114,8 +113,7 @@ stores_each_kind_of_value(void **state)
     free(args.copy);
 }
 
-static void
-names_the_option_at_fault(void **state)
+UNIT_TEST(names_the_option_at_fault)
 {
     static const struct {
         const char *line, *error;
@@ -149,8 +147,7 @@ names_the_option_at_fault(void **state)
     }
 }
 
-static void
-a_mode_has_only_its_own_options(void **state)
+UNIT_TEST(a_mode_has_only_its_own_options)
 {
     struct option_outcome outcome;
     struct args args = { .copy = NULL };
@@ -165,8 +162,7 @@ a_mode_has_only_its_own_options(void **state)
     free(args.copy);
 }
 
-static void
-help_and_version_end_the_checks(void **state)
+UNIT_TEST(help_and_version_end_the_checks)
 {
     struct option_outcome outcome;
     struct args args = { .copy = NULL };
@@ -178,8 +174,7 @@ help_and_version_end_the_checks(void **state)
     free(args.copy);
 }
 
-static void
-operands_move_behind_the_options_unless_in_order(void **state)
+UNIT_TEST(operands_move_behind_the_options_unless_in_order)
 {
     struct option_outcome outcome;
     struct args args = { .copy = NULL };
@@ -203,8 +198,7 @@ operands_move_behind_the_options_unless_in_order(void **state)
 }
 
 /* A subject whose options another mode has is left out. */
-static void
-help_has_a_heading_for_each_subject(void **state)
+UNIT_TEST(help_has_a_heading_for_each_subject)
 {
     static const struct option_row some[] = {
         { "a", OPTION_FLAG, OPTION_AT(struct args, fast), .modes = 1,
@@ -236,8 +230,7 @@ help_has_a_heading_for_each_subject(void **state)
         "  -h, --help            print this help\n");
 }
 
-static void
-help_has_ranges_defaults_and_no_old_names(void **state)
+UNIT_TEST(help_has_ranges_defaults_and_no_old_names)
 {
     char text[4096] = "";
     FILE *stream = fmemopen(text, sizeof text, "w");
@@ -267,20 +260,4 @@ help_has_ranges_defaults_and_no_old_names(void **state)
         "  -V, --version         print the version\n"
         "\n"
         "Exit status: 0.\n");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stores_each_kind_of_value),
-        cmocka_unit_test(names_the_option_at_fault),
-        cmocka_unit_test(a_mode_has_only_its_own_options),
-        cmocka_unit_test(help_and_version_end_the_checks),
-        cmocka_unit_test(operands_move_behind_the_options_unless_in_order),
-        cmocka_unit_test(help_has_a_heading_for_each_subject),
-        cmocka_unit_test(help_has_ranges_defaults_and_no_old_names),
-    };
-
-    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -31,8 +31,7 @@ delete(void **state)
     return 0;
 }
 
-static void
-only_the_standard_directory_has_one_for_the_controller(void **state)
+UNIT_TEST(only_the_standard_directory_has_one_for_the_controller)
 {
     char *path = run_directory_of_controller("/run/stagecoach");
 
@@ -41,8 +40,7 @@ only_the_standard_directory_has_one_for_the_controller(void **state)
     assert_is(path, "/run/stagecoach/lab-a");
 }
 
-static void
-a_directory_that_others_can_write_is_refused(void **state)
+UNIT_TEST_BETWEEN(a_directory_that_others_can_write_is_refused, make, delete)
 {
     assert_null(run_directory_check(below));
     assert_int_equal(chmod(below, 0775), 0);
@@ -56,8 +54,7 @@ a_directory_that_others_can_write_is_refused(void **state)
     assert_null(run_directory_check(below));
 }
 
-static void
-a_directory_of_another_user_is_refused(void **state)
+UNIT_TEST_BETWEEN(a_directory_of_another_user_is_refused, make, delete)
 {
     if (geteuid()) {
         skip();
@@ -68,19 +65,4 @@ a_directory_of_another_user_is_refused(void **state)
     assert_int_equal(chown(dir, 65534, 65534), 0);
     assert_says(run_directory_check(below), "belongs to user 65534");
     assert_says(run_directory_check("/nothing/here"), "No such file");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            only_the_standard_directory_has_one_for_the_controller),
-        cmocka_unit_test_setup_teardown(
-            a_directory_that_others_can_write_is_refused, make, delete),
-        cmocka_unit_test_setup_teardown(
-            a_directory_of_another_user_is_refused, make, delete),
-    };
-
-    return cmocka_run_group_tests_name("run-directory", tests, NULL, NULL);
 }

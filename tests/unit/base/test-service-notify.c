@@ -44,8 +44,7 @@ assert_told(const char *path)
     close(fd);
 }
 
-static void
-tells_a_socket_in_a_folder(void **state)
+UNIT_TEST(tells_a_socket_in_a_folder)
 {
     char dir[] = "/tmp/sc-notify-XXXXXX";
     char path[64];
@@ -57,8 +56,7 @@ tells_a_socket_in_a_folder(void **state)
     assert_return_code(rmdir(dir), errno);
 }
 
-static void
-tells_an_abstract_socket(void **state)
+UNIT_TEST(tells_an_abstract_socket)
 {
     char path[64];
 
@@ -66,8 +64,7 @@ tells_an_abstract_socket(void **state)
     assert_told(path);
 }
 
-static void
-says_once_a_second_that_it_is_alive(void **state)
+UNIT_TEST(says_once_a_second_that_it_is_alive)
 {
     char path[64], buffer[32] = "";
     int fd;
@@ -87,8 +84,7 @@ says_once_a_second_that_it_is_alive(void **state)
     close(fd);
 }
 
-static void
-tells_nobody_if_nobody_asks(void **state)
+UNIT_TEST(tells_nobody_if_nobody_asks)
 {
     unsetenv("NOTIFY_SOCKET");
     assert_int_equal(service_notify("READY=1"), 0);
@@ -96,8 +92,7 @@ tells_nobody_if_nobody_asks(void **state)
     assert_int_equal(service_notify("READY=1"), 0);
 }
 
-static void
-says_why_it_cannot(void **state)
+UNIT_TEST(says_why_it_cannot)
 {
     char path[200];
 
@@ -110,18 +105,4 @@ says_why_it_cannot(void **state)
     assert_int_equal(service_notify("READY=1"), EINVAL);
     setenv("NOTIFY_SOCKET", "/nonexistent/socket", 1);
     assert_int_equal(service_notify("READY=1"), ENOENT);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_a_socket_in_a_folder),
-        cmocka_unit_test(tells_an_abstract_socket),
-        cmocka_unit_test(says_once_a_second_that_it_is_alive),
-        cmocka_unit_test(tells_nobody_if_nobody_asks),
-        cmocka_unit_test(says_why_it_cannot),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,8 +45,7 @@ static const struct {
     { { 0, 12, 0 }, "", -1, 0 },
 };
 
-static void
-chooses_by_share(void **state)
+UNIT_TEST(chooses_by_share)
 {
     for (size_t i = 0; i < N_ELEMENTS(choices); i++) {
         struct shares s = { .size = 12 };
@@ -124,8 +123,7 @@ add(struct table *t, struct shares_user *user)
 
 /* Hogs fill the table; the others, who take less than their share, lose
  * nothing and are not refused. */
-static void
-below_the_share_nobody_loses(void **state)
+UNIT_TEST(below_the_share_nobody_loses)
 {
     for (int n_hogs = 1; n_hogs < N_USERS; n_hogs++) {
         static struct table t;
@@ -155,8 +153,7 @@ below_the_share_nobody_loses(void **state)
 }
 
 /* A table that grows: hogs first, then each user gets its share. */
-static void
-a_full_table_admits_shares(void **state)
+UNIT_TEST(a_full_table_admits_shares)
 {
     struct shares s = { .size = 100 };
     struct shares_user users[10] = { { .n = 0 } };
@@ -175,8 +172,7 @@ a_full_table_admits_shares(void **state)
     assert_true(shares_admit(&s, &users[9]));
 }
 
-static void
-a_user_who_leaves_has_no_share(void **state)
+UNIT_TEST(a_user_who_leaves_has_no_share)
 {
     struct shares s = { .size = 100 };
     struct shares_user a = { .n = 0 }, b = { .n = 0 };
@@ -190,17 +186,4 @@ a_user_who_leaves_has_no_share(void **state)
     shares_drop(&s, &a);
     assert_int_equal(shares_of(&s, &b), 100);
     assert_false(shares_full(&s));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chooses_by_share),
-        cmocka_unit_test(below_the_share_nobody_loses),
-        cmocka_unit_test(a_full_table_admits_shares),
-        cmocka_unit_test(a_user_who_leaves_has_no_share),
-    };
-
-    return cmocka_run_group_tests_name("table-shares", tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ assert_names(const char *text, const char *expected)
     redactor_uninit(&r);
 }
 
-static void
-values_with_names_of_secrets_are_removed(void **state OVS_UNUSED)
+UNIT_TEST(values_with_names_of_secrets_are_removed)
 {
     assert_names("A=1 API_TOKEN=abc B=2\n", "A=1 API_TOKEN=[removed] B=2\n");
     assert_names("Password : 'a b\\'c' x", "Password : '[removed]' x");
@@ -40,8 +39,7 @@ values_with_names_of_secrets_are_removed(void **state OVS_UNUSED)
     assert_names("tokenizer/t0 ends", "tokenizer/t0 ends");
 }
 
-static void
-paths_of_files_stay(void **state OVS_UNUSED)
+UNIT_TEST(paths_of_files_stay)
 {
     assert_names("--private-key=/etc/passwd -C x",
                  "--private-key=/etc/passwd -C x");
@@ -49,8 +47,7 @@ paths_of_files_stay(void **state OVS_UNUSED)
                  "--private-key=[removed]");
 }
 
-static void
-secrets_without_names_are_removed(void **state OVS_UNUSED)
+UNIT_TEST(secrets_without_names_are_removed)
 {
     assert_names("a\n-----BEGIN RSA PRIVATE KEY-----\nMII\nxyz\n"
                  "-----END RSA PRIVATE KEY-----\nb\n", "a\n[removed]\nb\n");
@@ -64,8 +61,7 @@ secrets_without_names_are_removed(void **state OVS_UNUSED)
     assert_names("got eyJhbGciOi.eyJzdWIiOi.SflKxw ok", "got [removed] ok");
 }
 
-static void
-removed_values_are_removed_elsewhere(void **state OVS_UNUSED)
+UNIT_TEST(removed_values_are_removed_elsewhere)
 {
     struct redactor r;
     char *config, *log;
@@ -84,17 +80,4 @@ removed_values_are_removed_elsewhere(void **state OVS_UNUSED)
     assert_is(log, "login with [removed] failed, abc\n");
     free(config);
     redactor_uninit(&r);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_with_names_of_secrets_are_removed),
-        cmocka_unit_test(paths_of_files_stay),
-        cmocka_unit_test(secrets_without_names_are_removed),
-        cmocka_unit_test(removed_values_are_removed_elsewhere),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,7 @@
 #include "reporting/placements.h"
 #include "tests/unit/unit-test.h"
 
-static void
-a_range_is_two_numbers(void **state)
+UNIT_TEST(a_range_is_two_numbers)
 {
     static const struct {
         const char *text;
@@ -101,8 +100,7 @@ outcome_free(struct outcome *o)
     free(o->csv);
 }
 
-static void
-results_do_not_depend_on_the_number_of_threads(void **state)
+UNIT_TEST(results_do_not_depend_on_the_number_of_threads)
 {
     struct outcome one = run("generate:1,hosts=4,cojobs=3,jobs=2", "3-8", 1);
     struct outcome many = run("generate:1,hosts=4,cojobs=3,jobs=2", "3-8", 5);
@@ -116,8 +114,7 @@ results_do_not_depend_on_the_number_of_threads(void **state)
     outcome_free(&many);
 }
 
-static void
-an_error_names_the_first_seed(void **state)
+UNIT_TEST(an_error_names_the_first_seed)
 {
     static const char expected[] =
         "with seed 3: sim/scenarios/rings.json: nothing in it is random";
@@ -130,16 +127,4 @@ an_error_names_the_first_seed(void **state)
         assert_null(o.json);
         outcome_free(&o);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_range_is_two_numbers),
-        cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
-        cmocka_unit_test(an_error_names_the_first_seed),
-    };
-
-    return cmocka_run_group_tests_name("sim-seeds", tests, NULL, NULL);
 }

@@ -83,8 +83,7 @@ assert_frame(struct top_screen *screen, const char *alarms,
     "bottleneck\n"                                                          \
     "     0  asha/2     2      1  150/200     75%   2 h 5 min  h0:tx\n"
 
-static void
-shows_rates_and_loads_between_two_samples(void **state OVS_UNUSED)
+UNIT_TEST(shows_rates_and_loads_between_two_samples)
 {
     struct top_screen screen = { .lines = 0 };
 
@@ -102,8 +101,7 @@ shows_rates_and_loads_between_two_samples(void **state OVS_UNUSED)
         "  leaf0>spine0  0%    0 s");
 }
 
-static void
-what_is_unknown_is_not_a_number(void **state OVS_UNUSED)
+UNIT_TEST(what_is_unknown_is_not_a_number)
 {
     struct top_screen screen = { .lines = 0 };
     struct top_sample now = make(12, "{\"state\": \"active\"}", "{}", "{}");
@@ -125,8 +123,7 @@ what_is_unknown_is_not_a_number(void **state OVS_UNUSED)
     }
 }
 
-static void
-sorts_by_name(void **state OVS_UNUSED)
+UNIT_TEST(sorts_by_name)
 {
     struct top_screen screen = { .lines = 0, .by_name = true };
 
@@ -145,8 +142,7 @@ sorts_by_name(void **state OVS_UNUSED)
         "  leaf0>spine0  0%    0 s");
 }
 
-static void
-fits_the_screen_and_scrolls_the_selected_part(void **state OVS_UNUSED)
+UNIT_TEST(fits_the_screen_and_scrolls_the_selected_part)
 {
     struct top_screen screen = {
         .lines = 12, .columns = 20, .selected = TOP_PART_HOSTS,
@@ -171,24 +167,9 @@ fits_the_screen_and_scrolls_the_selected_part(void **state OVS_UNUSED)
     assert_int_equal(screen.offsets[TOP_PART_PORTS], 1);
 }
 
-static void
-survives_a_tiny_screen(void **state OVS_UNUSED)
+UNIT_TEST(survives_a_tiny_screen)
 {
     struct top_screen screen = { .lines = 2, .columns = 5 };
 
     assert_frame(&screen, STATUS("[]"), "contr\n2 hos");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shows_rates_and_loads_between_two_samples),
-        cmocka_unit_test(what_is_unknown_is_not_a_number),
-        cmocka_unit_test(sorts_by_name),
-        cmocka_unit_test(fits_the_screen_and_scrolls_the_selected_part),
-        cmocka_unit_test(survives_a_tiny_screen),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-static void
-a_port_has_eight_levels(void **state OVS_UNUSED)
+UNIT_TEST(a_port_has_eight_levels)
 {
     struct ds ds = DS_EMPTY_INITIALIZER;
     struct policy *policy;
@@ -57,8 +56,7 @@ a_port_has_eight_levels(void **state OVS_UNUSED)
     ds_destroy(&ds);
 }
 
-static void
-a_port_may_have_one_queue(void **state OVS_UNUSED)
+UNIT_TEST(a_port_may_have_one_queue)
 {
     for (int queues = QUEUES_FIFO; queues <= QUEUES_ECN; queues++) {
         struct ds ds = DS_EMPTY_INITIALIZER;
@@ -71,8 +69,7 @@ a_port_may_have_one_queue(void **state OVS_UNUSED)
     }
 }
 
-static void
-names_derive_from_the_lab(void **state OVS_UNUSED)
+UNIT_TEST(names_derive_from_the_lab)
 {
     struct plan *plan;
 
@@ -112,8 +109,7 @@ remove_plan(struct plan *plan, const char *dir)
 }
 
 /* The controller's own reader accepts the file. */
-static void
-racks_have_a_topology_file(void **state OVS_UNUSED)
+UNIT_TEST(racks_have_a_topology_file)
 {
     char dir[] = "/tmp/test-lab-XXXXXX";
     struct plan *plan = make_plan(dir);
@@ -147,8 +143,7 @@ racks_have_a_topology_file(void **state OVS_UNUSED)
 
 /* The queues of a switch with the kernel's datapath are those of the
  * controller, unless its ports have one. */
-static void
-the_controller_has_queues_in_the_kernel(void **state OVS_UNUSED)
+UNIT_TEST(the_controller_has_queues_in_the_kernel)
 {
     struct scenario s = { .n_hosts = 2, .rate_bps = 50000000,
                           .datapath = DATAPATH_KERNEL };
@@ -174,8 +169,7 @@ the_controller_has_queues_in_the_kernel(void **state OVS_UNUSED)
     remove_plan(plan, dir);
 }
 
-static void
-hosts_have_agents_by_their_actuators(void **state OVS_UNUSED)
+UNIT_TEST(hosts_have_agents_by_their_actuators)
 {
     static const struct scenario s = { .n_hosts = 4,
                                        .actuators = {
@@ -197,8 +191,7 @@ hosts_have_agents_by_their_actuators(void **state OVS_UNUSED)
     remove_plan(plan, dir);
 }
 
-static void
-a_report_names_what_chooses_queues(void **state OVS_UNUSED)
+UNIT_TEST(a_report_names_what_chooses_queues)
 {
     static const struct {
         enum fabric_kind fabric;
@@ -231,8 +224,7 @@ a_report_names_what_chooses_queues(void **state OVS_UNUSED)
     }
 }
 
-static void
-links_have_names(void **state OVS_UNUSED)
+UNIT_TEST(links_have_names)
 {
     static const char *const bad[] = {
         "",  "leaf0", "leaf0-spine",  "leaf0-spine1x",
@@ -246,8 +238,7 @@ links_have_names(void **state OVS_UNUSED)
     }
 }
 
-static void
-names_that_could_collide_are_refused(void **state OVS_UNUSED)
+UNIT_TEST(names_that_could_collide_are_refused)
 {
     static const char *const bad[] = {
         "", "a-b", "../x", "ninechars", "a b",
@@ -263,8 +254,7 @@ names_that_could_collide_are_refused(void **state OVS_UNUSED)
     }
 }
 
-static void
-a_stall_is_reported_once(void **state OVS_UNUSED)
+UNIT_TEST(a_stall_is_reported_once)
 {
     struct stall_watch *sw = stall_watch_create(50000000);
     int told = 0;
@@ -292,8 +282,7 @@ a_stall_is_reported_once(void **state OVS_UNUSED)
     stall_watch_destroy(sw);
 }
 
-static void
-computing_is_not_a_stall(void **state OVS_UNUSED)
+UNIT_TEST(computing_is_not_a_stall)
 {
     struct stall_watch *sw = stall_watch_create(50000000);
 
@@ -304,8 +293,7 @@ computing_is_not_a_stall(void **state OVS_UNUSED)
 }
 
 /* Events of a search change the report and the list of running jobs. */
-static void
-events_update_the_state_of_a_search(void **state OVS_UNUSED)
+UNIT_TEST(events_update_the_state_of_a_search)
 {
     static const char *const lines[] = {
         "{\"event\": \"search-begin\", \"time\": 1000500, \"cojob\": \"a\","
@@ -372,8 +360,7 @@ events_update_the_state_of_a_search(void **state OVS_UNUSED)
     report_destroy(r);
 }
 
-static void
-tools_fail_with_their_last_line(void **state OVS_UNUSED)
+UNIT_TEST(tools_fail_with_their_last_line)
 {
     static const char *const fails[] = {
         "sh", "-c", "echo one >&2; echo two >&2; exit 3", NULL
@@ -397,8 +384,7 @@ tools_fail_with_their_last_line(void **state OVS_UNUSED)
 }
 
 /* Shortened output of the kernel. */
-static void
-tcp_counters_are_found_by_name(void **state)
+UNIT_TEST(tcp_counters_are_found_by_name)
 {
     static const char text[] =
         "TcpExt: SyncookiesSent TCPTimeouts TCPTimeoutsOther TCPLast\n"
@@ -433,27 +419,4 @@ tcp_counters_are_found_by_name(void **state)
     assert_false(sampler_find_counter("TcpExt: A\nTcpExt: x\n", "TcpExt", "A",
                                       &value));
     assert_false(sampler_find_counter("", "TcpExt", "A", &value));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_port_has_eight_levels),
-        cmocka_unit_test(a_port_may_have_one_queue),
-        cmocka_unit_test(names_derive_from_the_lab),
-        cmocka_unit_test(names_that_could_collide_are_refused),
-        cmocka_unit_test(racks_have_a_topology_file),
-        cmocka_unit_test(the_controller_has_queues_in_the_kernel),
-        cmocka_unit_test(hosts_have_agents_by_their_actuators),
-        cmocka_unit_test(a_report_names_what_chooses_queues),
-        cmocka_unit_test(links_have_names),
-        cmocka_unit_test(a_stall_is_reported_once),
-        cmocka_unit_test(computing_is_not_a_stall),
-        cmocka_unit_test(events_update_the_state_of_a_search),
-        cmocka_unit_test(tools_fail_with_their_last_line),
-        cmocka_unit_test(tcp_counters_are_found_by_name),
-    };
-
-    return cmocka_run_group_tests_name("lab", tests, NULL, NULL);
 }

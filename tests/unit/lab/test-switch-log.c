@@ -39,8 +39,7 @@ parse(const char *log)
     return counts;
 }
 
-static void
-takes_changes_of_the_primary(void **state)
+UNIT_TEST(takes_changes_of_the_primary)
 {
     struct switch_log_counts c;
 
@@ -53,16 +52,14 @@ takes_changes_of_the_primary(void **state)
     assert_int_equal(c.foreign, 0);
 }
 
-static void
-counts_a_change_of_who_was_replaced(void **state)
+UNIT_TEST(counts_a_change_of_who_was_replaced)
 {
     assert_int_equal(parse(FIRST SECOND CHANGES("unix#1", "0x4")).foreign, 1);
     assert_int_equal(parse(CHANGES("unix#1", "0x4")
                            CHANGES("unix#2", "0x4")).foreign, 1);
 }
 
-static void
-does_not_count_what_was_refused(void **state)
+UNIT_TEST(does_not_count_what_was_refused)
 {
     struct switch_log_counts c;
 
@@ -76,21 +73,7 @@ does_not_count_what_was_refused(void **state)
     assert_int_equal(c.backwards, 0);
 }
 
-static void
-counts_a_role_that_goes_to_the_older(void **state)
+UNIT_TEST(counts_a_role_that_goes_to_the_older)
 {
     assert_int_equal(parse(SECOND FIRST).backwards, 1);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_changes_of_the_primary),
-        cmocka_unit_test(counts_a_change_of_who_was_replaced),
-        cmocka_unit_test(does_not_count_what_was_refused),
-        cmocka_unit_test(counts_a_role_that_goes_to_the_older),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,7 @@ find_debts(int ended, double each, struct account_search *s, size_t n)
     account_debts(accounts, 2, 100, MEMORY_S, s, n);
 }
 
-static void
-a_second_search_owes_nothing(void **state)
+UNIT_TEST(a_second_search_owes_nothing)
 {
     struct account_search s[] = { { 0, 100 }, { 1, 100 } };
     struct account_search beside[] = { { 0, 100 }, { 0, 70 }, { 1, 100 } };
@@ -31,8 +30,7 @@ a_second_search_owes_nothing(void **state)
     assert_float_equal(beside[1].debt, 0, 0);
 }
 
-static void
-slices_owe_what_exceeds_two_of_them(void **state)
+UNIT_TEST(slices_owe_what_exceeds_two_of_them)
 {
     struct account_search s[] = { { 0, 5 }, { 1, 100 } };
     struct account_search beside[] = {
@@ -47,8 +45,7 @@ slices_owe_what_exceeds_two_of_them(void **state)
     assert_float_equal(beside[4].debt, 0, 0);
 }
 
-static void
-what_all_owners_have_counts_for_none(void **state)
+UNIT_TEST(what_all_owners_have_counts_for_none)
 {
     struct account_search s[] = { { 0, 5 }, { 0, 5 }, { 0, 7 } };
 
@@ -58,8 +55,7 @@ what_all_owners_have_counts_for_none(void **state)
     }
 }
 
-static void
-an_account_forgets_half_in_each_memory(void **state)
+UNIT_TEST(an_account_forgets_half_in_each_memory)
 {
     struct account a = { .total = 0 };
     struct account_search s = { 0, 5, 7 };
@@ -71,17 +67,4 @@ an_account_forgets_half_in_each_memory(void **state)
     assert_float_equal(a.second, 5, 1e-9);
     account_debts(&a, 1, MEMORY_S, 0, &s, 1);
     assert_float_equal(s.debt, 0, 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_second_search_owes_nothing),
-        cmocka_unit_test(slices_owe_what_exceeds_two_of_them),
-        cmocka_unit_test(what_all_owners_have_counts_for_none),
-        cmocka_unit_test(an_account_forgets_half_in_each_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

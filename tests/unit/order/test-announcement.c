@@ -20,8 +20,7 @@ search_of(double later, double last)
     return a;
 }
 
-static void
-what_was_hidden_adds_up(void **state)
+UNIT_TEST(what_was_hidden_adds_up)
 {
     struct announcement a = search_of(50, 0);
 
@@ -38,8 +37,7 @@ what_was_hidden_adds_up(void **state)
     assert_float_equal(a.later, 20, 0);
 }
 
-static void
-a_search_owes_what_it_hid_by_the_candor_of_the_others(void **state)
+UNIT_TEST(a_search_owes_what_it_hid_by_the_candor_of_the_others)
 {
     struct announcement liar = search_of(0, 0), half = search_of(25, 0);
     struct announcement honest = search_of(50, 0), first;
@@ -61,25 +59,11 @@ a_search_owes_what_it_hid_by_the_candor_of_the_others(void **state)
     assert_float_equal(announcement_debt(&liar, &candor), 0, 0);
 }
 
-static void
-what_a_search_owes_is_a_rung(void **state)
+UNIT_TEST(what_a_search_owes_is_a_rung)
 {
     struct announced_rung rungs[2] = { { 10, 3 } };
 
     assert_int_equal(announced_rungs_add(rungs, 1, 1), 1);
     assert_int_equal(announced_rungs_add(rungs, 1, 75), 2);
     assert_float_equal(announced_iterations(rungs, 2), 105, 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_hidden_adds_up),
-        cmocka_unit_test(
-            a_search_owes_what_it_hid_by_the_candor_of_the_others),
-        cmocka_unit_test(what_a_search_owes_is_a_rung),
-    };
-
-    return cmocka_run_group_tests_name("announcement", tests, NULL, NULL);
 }

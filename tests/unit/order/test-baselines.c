@@ -167,8 +167,7 @@ check_result(const struct order_options *options,
     order_result_uninit(&result);
 }
 
-static void
-every_order_is_an_order(void **state)
+UNIT_TEST(every_order_is_an_order)
 {
     for_orders(1, check_result);
 }
@@ -218,14 +217,12 @@ check_relabelled(const struct order_options *options,
     order_problem_destroy(other);
 }
 
-static void
-no_order_depends_on_the_order_of_stages(void **state)
+UNIT_TEST(no_order_depends_on_the_order_of_stages)
 {
     for_orders(2, check_relabelled);
 }
 
-static void
-every_order_breaks_ties_by_id(void **state)
+UNIT_TEST(every_order_breaks_ties_by_id)
 {
     for (int kind = 0; kind < ORDER_N_KINDS; kind++) {
         struct order_problem *op = order_problem_create(3);
@@ -262,8 +259,7 @@ tear_down(void **state)
     return 0;
 }
 
-static void
-a_trait_that_is_no_number_goes_last(void **state)
+FIXTURE_TEST(a_trait_that_is_no_number_goes_last)
 {
     add(op, 1, 1, 0, 0)->traits.arrival = NAN;
     add(op, 2, 1, 0, 0)->traits.arrival = 1;
@@ -272,8 +268,7 @@ a_trait_that_is_no_number_goes_last(void **state)
     ASSERT_ORDER(op, &result, 3, 2, 1);
 }
 
-static void
-truncation_counts_the_whole_order(void **state)
+FIXTURE_TEST(truncation_counts_the_whole_order)
 {
     struct order_options options = exact(ORDER_SINCRONIA);
 
@@ -296,8 +291,7 @@ truncation_counts_the_whole_order(void **state)
 
 /* First come, first served. */
 
-static void
-fifo_goes_by_arrival(void **state)
+FIXTURE_TEST(fifo_goes_by_arrival)
 {
     add(op, 1, 1, 0, 0)->traits.arrival = 1;
     add(op, 2, 9, 0, 0)->traits.arrival = 5;
@@ -309,8 +303,7 @@ fifo_goes_by_arrival(void **state)
     assert_near(result.completion[2], 17);
 }
 
-static void
-fifo_lm_lets_heavy_ones_share_with_the_next(void **state)
+FIXTURE_TEST(fifo_lm_lets_heavy_ones_share_with_the_next)
 {
     static const struct {
         double sent, limit;
@@ -343,8 +336,7 @@ fifo_lm_lets_heavy_ones_share_with_the_next(void **state)
     assert_int_equal(result.level[5], 2);
 }
 
-static void
-estimates_levels_that_share(void **state)
+FIXTURE_TEST(estimates_levels_that_share)
 {
     struct order_options options = exact(ORDER_FIFO_LM);
 
@@ -380,8 +372,7 @@ add_wide_and_narrow(void)
     }
 }
 
-static void
-sincronia_sees_that_wide_ones_hold_up_many(void **state)
+FIXTURE_TEST(sincronia_sees_that_wide_ones_hold_up_many)
 {
     add_wide_and_narrow();
     compute(ORDER_SEBF, op, &result);
@@ -393,8 +384,7 @@ sincronia_sees_that_wide_ones_hold_up_many(void **state)
     assert_near(result.estimate, 18 * 2 + (3 + 4 + 5 + 6) + 2 * 6);
 }
 
-static void
-sizes_differ_by_what_is_counted(void **state)
+FIXTURE_TEST(sizes_differ_by_what_is_counted)
 {
     struct order_stage *stage;
 
@@ -422,8 +412,7 @@ sizes_differ_by_what_is_counted(void **state)
 
 /* By what has been sent. */
 
-static void
-dclas_demotes_by_bytes_sent(void **state)
+FIXTURE_TEST(dclas_demotes_by_bytes_sent)
 {
     static const struct {
         double sent, limit;
@@ -455,8 +444,7 @@ dclas_demotes_by_bytes_sent(void **state)
     }
 }
 
-static void
-las_lets_those_share_that_sent_as_much(void **state)
+FIXTURE_TEST(las_lets_those_share_that_sent_as_much)
 {
     add(op, 1, 1, 0, 0)->traits.sent = 1.3e6;
     add(op, 2, 9, 0, 0)->traits.sent = 2e5;
@@ -479,8 +467,7 @@ las_lets_those_share_that_sent_as_much(void **state)
 
 /* Jobs. */
 
-static void
-intensity_goes_by_computing_per_network(void **state)
+FIXTURE_TEST(intensity_goes_by_computing_per_network)
 {
     add(op, 1, 1, 0, 0);
     add(op, 2, 9, 0, 0)->traits.intensity = 2;
@@ -500,8 +487,7 @@ add_early(uint64_t id, double seconds, bool early, double gain)
     return stage;
 }
 
-static void
-early_phases_that_end_soon_go_first(void **state)
+FIXTURE_TEST(early_phases_that_end_soon_go_first)
 {
     add_early(1, 1, false, 100);
     add_early(2, 4, true, 4);
@@ -520,8 +506,7 @@ early_phases_that_end_soon_go_first(void **state)
     ASSERT_ORDER(op, &result, 3, 5, 4, 2, 1, 6, 7);
 }
 
-static void
-early_phases_weigh_what_their_searches_do(void **state)
+FIXTURE_TEST(early_phases_weigh_what_their_searches_do)
 {
     add_early(1, 1, true, 1);
     add_early(2, 9, true, 1)->traits.early_weight = 10;
@@ -532,8 +517,7 @@ early_phases_weigh_what_their_searches_do(void **state)
     ASSERT_ORDER(op, &result, 1, 2);
 }
 
-static void
-early_phases_count_before_demands_are_known(void **state)
+FIXTURE_TEST(early_phases_count_before_demands_are_known)
 {
     add_early(1, 0, false, 100);
     add_early(2, 1, false, 1);
@@ -545,8 +529,7 @@ early_phases_count_before_demands_are_known(void **state)
 }
 
 /* Neither the cost nor the phase counts. */
-static void
-maif_goes_by_gain_alone(void **state)
+FIXTURE_TEST(maif_goes_by_gain_alone)
 {
     add_early(1, 9, false, 3);
     add_early(2, 1, true, 2)->traits.iterations_to_theta = 1;
@@ -558,8 +541,7 @@ maif_goes_by_gain_alone(void **state)
     ASSERT_ORDER(op, &result, 4, 3, 1, 2, 6, 5);
 }
 
-static void
-earliness_is_worth_a_bounded_weight(void **state)
+FIXTURE_TEST(earliness_is_worth_a_bounded_weight)
 {
     struct order_options options = exact(ORDER_STAGE_EARLY);
 
@@ -585,8 +567,7 @@ earliness_is_worth_a_bounded_weight(void **state)
 
 /* Sincronia in time. */
 
-static void
-epochs_double_and_begin_anew(void **state)
+UNIT_TEST(epochs_double_and_begin_anew)
 {
     static const struct {
         double now, begin, end;
@@ -606,8 +587,7 @@ epochs_double_and_begin_anew(void **state)
 }
 
 /* Who goes from one end to the next must get on. */
-static void
-epochs_follow_each_other(void **state)
+UNIT_TEST(epochs_follow_each_other)
 {
     double now = 1.7e9;
 
@@ -623,8 +603,7 @@ epochs_follow_each_other(void **state)
     assert_true(now > 1.7e9 + 1000 / 8 * 25.5 - 26);
 }
 
-static void
-sincronia_puts_orphans_behind(void **state)
+FIXTURE_TEST(sincronia_puts_orphans_behind)
 {
     struct order_options options = exact(ORDER_SINCRONIA);
 
@@ -651,34 +630,4 @@ sincronia_puts_orphans_behind(void **state)
     options.epoch_s = 0;
     order_compute(&options, op, &result);
     ASSERT_ORDER(op, &result, 2, 3, 4, 1);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_is_an_order),
-        cmocka_unit_test(no_order_depends_on_the_order_of_stages),
-        cmocka_unit_test(every_order_breaks_ties_by_id),
-        TEST(a_trait_that_is_no_number_goes_last),
-        TEST(truncation_counts_the_whole_order),
-        TEST(fifo_goes_by_arrival),
-        TEST(fifo_lm_lets_heavy_ones_share_with_the_next),
-        TEST(estimates_levels_that_share),
-        TEST(sincronia_sees_that_wide_ones_hold_up_many),
-        TEST(sizes_differ_by_what_is_counted),
-        TEST(dclas_demotes_by_bytes_sent),
-        TEST(las_lets_those_share_that_sent_as_much),
-        TEST(intensity_goes_by_computing_per_network),
-        TEST(early_phases_that_end_soon_go_first),
-        TEST(early_phases_weigh_what_their_searches_do),
-        TEST(early_phases_count_before_demands_are_known),
-        TEST(maif_goes_by_gain_alone),
-        TEST(earliness_is_worth_a_bounded_weight),
-        cmocka_unit_test(epochs_double_and_begin_anew),
-        cmocka_unit_test(epochs_follow_each_other),
-        TEST(sincronia_puts_orphans_behind),
-    };
-
-    return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
 }

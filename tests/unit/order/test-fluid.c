@@ -40,49 +40,63 @@ check_optimum(struct fluid *f, double optimum, double loss)
     fluid_destroy(f);
 }
 
-static void
-the_shorter_search_goes_first_at_a_port(void **state)
-{
-    struct fluid *f = fluid_create(1);
+/* Searches of one rung with one job each, see add_one(). */
+static const struct {
+    const char *name;
+    struct {
+        double begin;
+        unsigned int ports;
+        double iterations, computing;
+        double weight; /* 0 is 1. */
+    } searches[3];
+    double optimum, loss;
+} cases[] = {
+    { "the shorter search goes first at a port",
+      { { 0, 1, 10, 0 }, { 0, 1, 5, 0 } },
+      5 + 15,
+      1 },
+    { "jobs that compute overlap: the port is left to the other one",
+      { { 0, 1, 10, 1 }, { 0, 1, 10, 1 } },
+      20 + 20,
+      1 },
+    { "a job has one rate at all ports: one that needs both waits for two "
+      "that need one each; each port by itself could serve it first",
+      { { 0, 3, 10, 0 }, { 0, 1, 10, 0 }, { 0, 2, 10, 0 } },
+      10 + 10 + 20,
+      2 },
+    { "any two of three share a port, so they are served in turns",
+      { { 0, 3, 10, 0 }, { 0, 6, 10, 0 }, { 0, 5, 10, 0 } },
+      10 + 20 + 30,
+      30 },
+    { "of a begin on, the shortest remaining time goes first",
+      { { 3, 1, 10, 0 }, { 7, 1, 2, 0 }, { 20, 1, 1, 0 } },
+      12 + 2 + 1,
+      2 },
+    { "weights decide which of two equal searches goes first",
+      { { 0, 1, 10, 0 }, { 0, 1, 10, 0, 1000 } },
+      20 + 1000 * 10,
+      20 },
+};
 
-    add_one(f, 0, 1, 10, 0);
-    add_one(f, 0, 1, 5, 0);
-    check_optimum(f, 5 + 15, 1);
+UNIT_TEST(the_optimum_of_few_searches_is_found)
+{
+    for (size_t c = 0; c < N_ELEMENTS(cases); c++) {
+        struct fluid *f = fluid_create(MAX_PORTS);
+
+        print_message("%s\n", cases[c].name);
+        for (size_t s = 0; s < 3 && cases[c].searches[s].ports; s++) {
+            add_one(f, cases[c].searches[s].begin, cases[c].searches[s].ports,
+                    cases[c].searches[s].iterations,
+                    cases[c].searches[s].computing);
+            if (cases[c].searches[s].weight > 0) {
+                f->searches[s].weight = cases[c].searches[s].weight;
+            }
+        }
+        check_optimum(f, cases[c].optimum, cases[c].loss);
+    }
 }
 
-/* Computing leaves the port to the other one. */
-static void
-jobs_that_compute_overlap(void **state)
-{
-    struct fluid *f = fluid_create(1);
-
-    add_one(f, 0, 1, 10, 1);
-    add_one(f, 0, 1, 10, 1);
-    check_optimum(f, 20 + 20, 1);
-}
-
-/* One that needs both ports waits for two that need one each: each port by
- * itself could serve it first. */
-static void
-a_job_has_one_rate_at_all_ports(void **state)
-{
-    struct fluid *f = fluid_create(3);
-
-    add_one(f, 0, 3, 10, 0);
-    add_one(f, 0, 1, 10, 0);
-    add_one(f, 0, 2, 10, 0);
-    check_optimum(f, 10 + 10 + 20, 2);
-
-    /* Any two of three share a port, so they are served in turns. */
-    f = fluid_create(3);
-    add_one(f, 0, 3, 10, 0);
-    add_one(f, 0, 6, 10, 0);
-    add_one(f, 0, 5, 10, 0);
-    check_optimum(f, 10 + 20 + 30, 30);
-}
-
-static void
-rungs_follow_each_other(void **state)
+UNIT_TEST(rungs_follow_each_other)
 {
     struct fluid *f = fluid_create(2);
 
@@ -94,34 +108,9 @@ rungs_follow_each_other(void **state)
     check_optimum(f, 12 + 22, 3);
 }
 
-/* Of a begin on, the shortest remaining time goes first. */
-static void
-searches_begin_later(void **state)
-{
-    struct fluid *f = fluid_create(1);
-
-    add_one(f, 3, 1, 10, 0);
-    add_one(f, 7, 1, 2, 0);
-    add_one(f, 20, 1, 1, 0);
-    check_optimum(f, 12 + 2 + 1, 2);
-}
-
-/* Weights decide which of two equal searches goes first. */
-static void
-weights_count(void **state)
-{
-    struct fluid *f = fluid_create(1);
-
-    add_one(f, 0, 1, 10, 0);
-    add_one(f, 0, 1, 10, 0);
-    f->searches[1].weight = 1000;
-    check_optimum(f, 20 + 1000 * 10, 20);
-}
-
 /* Any of three jobs may take part: the cheapest two count, and each of them
  * does all of its iterations. */
-static void
-the_cheapest_jobs_count_if_it_is_unknown_which(void **state)
+UNIT_TEST(the_cheapest_jobs_count_if_it_is_unknown_which)
 {
     struct fluid *f = fluid_create(1);
     const double seconds[] = { 3, 1, 2 };
@@ -179,8 +168,7 @@ draw_searches(bool later)
 
 /* Prices and the rates for all orders bound the same, and the rates are the
  * best. */
-static void
-prices_come_near_the_optimum(void **state)
+UNIT_TEST(prices_come_near_the_optimum)
 {
     double sum = 0;
 
@@ -203,8 +191,7 @@ prices_come_near_the_optimum(void **state)
 
 /* Twenty searches have too many orders.  At one port prices are exact, but for
  * the grid of times. */
-static void
-many_searches_have_prices(void **state)
+UNIT_TEST(many_searches_have_prices)
 {
     struct fluid *f = fluid_create(1);
     struct fluid_bound b;
@@ -229,22 +216,4 @@ many_searches_have_prices(void **state)
     b = fluid_bound(f, WORK);
     assert_true(b.fluid == 0 && b.strict == 0);
     fluid_destroy(f);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shorter_search_goes_first_at_a_port),
-        cmocka_unit_test(jobs_that_compute_overlap),
-        cmocka_unit_test(a_job_has_one_rate_at_all_ports),
-        cmocka_unit_test(rungs_follow_each_other),
-        cmocka_unit_test(searches_begin_later),
-        cmocka_unit_test(weights_count),
-        cmocka_unit_test(the_cheapest_jobs_count_if_it_is_unknown_which),
-        cmocka_unit_test(prices_come_near_the_optimum),
-        cmocka_unit_test(many_searches_have_prices),
-    };
-
-    return cmocka_run_group_tests_name("fluid", tests, NULL, NULL);
 }

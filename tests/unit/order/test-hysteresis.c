@@ -4,8 +4,7 @@
 #include "order/result/hysteresis.h"
 #include "tests/unit/unit-test.h"
 
-static void
-hysteresis_only_swaps_back_what_is_cheap(void **state)
+UNIT_TEST(hysteresis_only_swaps_back_what_is_cheap)
 {
     struct order_problem *p = order_problem_create(1);
     int order[] = { 2, 1, 0 };
@@ -23,8 +22,7 @@ hysteresis_only_swaps_back_what_is_cheap(void **state)
 }
 
 /* The last one went first, which no swap of neighbours undoes for free. */
-static void
-hysteresis_keeps_an_order_that_is_as_good(void **state)
+UNIT_TEST(hysteresis_keeps_an_order_that_is_as_good)
 {
     struct order_problem *p = order_problem_create(2);
     int order[] = { 3, 2, 0, 1 };
@@ -42,15 +40,4 @@ hysteresis_keeps_an_order_that_is_as_good(void **state)
     assert_int_equal(order[2], 1);
     assert_int_equal(order[3], 2);
     order_problem_destroy(p);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hysteresis_only_swaps_back_what_is_cheap),
-        cmocka_unit_test(hysteresis_keeps_an_order_that_is_as_good),
-    };
-
-    return cmocka_run_group_tests_name("hysteresis", tests, NULL, NULL);
 }

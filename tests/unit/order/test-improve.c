@@ -46,31 +46,7 @@ assert_is_permutation(const int *order, size_t n)
 }
 
 /* The cost of improver's order is what a plain evaluation says. */
-static void
-knows_what_its_order_costs(void **state)
-{
-    struct improver im;
-    uint64_t seed = 1;
-
-    improver_init(&im);
-    for (int i = 0; i < 300; i++) {
-        struct order_problem *op = instance_create(&seed, &small);
-        int order[INSTANCE_MAX_STAGES];
-
-        permute(op, 0, order);
-        improver_begin(&im, op);
-        improver_offer(&im, order);
-        assert_near(im.cost, instance_cost(op, order));
-        improver_run(&im, MANY_MOVES, NO_HURRY);
-        assert_is_permutation(im.order, op->n_stages);
-        assert_near(im.cost, instance_cost(op, im.order));
-        order_problem_destroy(op);
-    }
-    improver_uninit(&im);
-}
-
-static void
-comes_close_to_the_optimum(void **state)
+UNIT_TEST(comes_close_to_the_optimum_and_knows_the_cost)
 {
     double cost = 0, optimum = 0, start = 0;
     struct improver im;
@@ -84,8 +60,11 @@ comes_close_to_the_optimum(void **state)
         permute(op, 0, order);
         improver_begin(&im, op);
         improver_offer(&im, order);
+        assert_near(im.cost, instance_cost(op, order));
         start += im.cost;
         improver_run(&im, MANY_MOVES, NO_HURRY);
+        assert_is_permutation(im.order, op->n_stages);
+        assert_near(im.cost, instance_cost(op, im.order));
         assert_true(im.cost >= instance_optimum(op) * (1 - 1e-9));
         assert_true(im.cost <= 1.1 * instance_optimum(op));
         cost += im.cost;
@@ -98,8 +77,7 @@ comes_close_to_the_optimum(void **state)
     assert_true(cost - optimum <= 0.1 * (start - optimum));
 }
 
-static void
-takes_the_best_of_what_is_offered(void **state)
+UNIT_TEST(takes_the_best_of_what_is_offered)
 {
     struct order_problem *op = order_problem_create(1);
     const int bad[] = { 0, 1, 2 }, good[] = { 2, 1, 0 };
@@ -134,8 +112,7 @@ takes_the_best_of_what_is_offered(void **state)
 
 /* More moves never make it worse, and the budget holds but for the one stage
  * that is being looked at. */
-static void
-keeps_to_its_budget(void **state)
+UNIT_TEST(keeps_to_its_budget)
 {
     uint64_t seed = 3;
     struct order_problem *op = big_problem(&seed, 200, 40);
@@ -165,8 +142,7 @@ keeps_to_its_budget(void **state)
     order_problem_destroy(op);
 }
 
-static void
-takes_no_and_one_stage(void **state)
+UNIT_TEST(takes_no_and_one_stage)
 {
     struct order_problem *op = order_problem_create(2);
     const int order[] = { 0 };
@@ -185,18 +161,4 @@ takes_no_and_one_stage(void **state)
     assert_near(im.cost, 2 * (1 + 4));
     improver_uninit(&im);
     order_problem_destroy(op);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knows_what_its_order_costs),
-        cmocka_unit_test(comes_close_to_the_optimum),
-        cmocka_unit_test(takes_the_best_of_what_is_offered),
-        cmocka_unit_test(keeps_to_its_budget),
-        cmocka_unit_test(takes_no_and_one_stage),
-    };
-
-    return cmocka_run_group_tests_name("improve", tests, NULL, NULL);
 }

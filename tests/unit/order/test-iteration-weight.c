@@ -52,8 +52,7 @@ decider_of(int n)
 
 /* The wide job has the smallest key.  If it goes first, all others end at 2.01
  * instead of 1.01 s. */
-static void
-the_permutation_decides_where_the_key_costs_much(void **state)
+UNIT_TEST(the_permutation_decides_where_the_key_costs_much)
 {
     assert_int_equal(decider_of(1), ORDER_BY_KEY);
     assert_int_equal(decider_of(4), ORDER_BY_PERMUTATION);
@@ -83,8 +82,7 @@ first_of(struct search a, struct search b)
     return serve_first(op);
 }
 
-static void
-the_search_that_needs_least_goes_first(void **state)
+UNIT_TEST(the_search_that_needs_least_goes_first)
 {
     assert_int_equal(first_of((struct search) { 2, 10 },
                               (struct search) { 1, 19 }), 1);
@@ -95,8 +93,7 @@ the_search_that_needs_least_goes_first(void **state)
 }
 
 /* The second search needs 12 s, the first 10 s. */
-static void
-splitting_an_iteration_gains_nothing(void **state)
+UNIT_TEST(splitting_an_iteration_gains_nothing)
 {
     for (int parts = 1; parts <= 1000; parts *= 10) {
         assert_int_equal(first_of((struct search) { 1, 10 },
@@ -105,15 +102,13 @@ splitting_an_iteration_gains_nothing(void **state)
     }
 }
 
-static void
-joining_iterations_gains_nothing(void **state)
+UNIT_TEST(joining_iterations_gains_nothing)
 {
     assert_int_equal(first_of((struct search) { 1, 10 },
                               (struct search) { 12, 1 }), 0);
 }
 
-static void
-needless_bytes_gain_nothing(void **state)
+UNIT_TEST(needless_bytes_gain_nothing)
 {
     for (double factor = 1; factor < 10; factor *= 1.5) {
         assert_int_equal(first_of((struct search) { 1, 10 },
@@ -122,8 +117,7 @@ needless_bytes_gain_nothing(void **state)
 }
 
 /* The weight is that of the search, not a division by zero. */
-static void
-unknown_work_counts_as_all_of_it(void **state)
+UNIT_TEST(unknown_work_counts_as_all_of_it)
 {
     struct iteration_need need = { .weight = 3, .slowest = 10 };
 
@@ -133,8 +127,7 @@ unknown_work_counts_as_all_of_it(void **state)
     assert_true(iteration_weight(&need, 10, 1) < 3);
 }
 
-static void
-a_job_with_time_to_spare_has_less_weight(void **state)
+UNIT_TEST(a_job_with_time_to_spare_has_less_weight)
 {
     struct iteration_need need = { .weight = 1, .work = 4, .slowest = 10 };
 
@@ -146,8 +139,7 @@ a_job_with_time_to_spare_has_less_weight(void **state)
                 < iteration_weight(&need, 10, 1));
 }
 
-static void
-the_end_of_an_early_phase_weighs_less_for_wide_jobs(void **state)
+UNIT_TEST(the_end_of_an_early_phase_weighs_less_for_wide_jobs)
 {
     struct iteration_need need = { .weight = 6 };
 
@@ -175,8 +167,7 @@ first_of_widths(double wide, double narrow)
     return serve_first(op);
 }
 
-static void
-a_wide_iteration_goes_by_all_that_its_search_needs(void **state)
+UNIT_TEST(a_wide_iteration_goes_by_all_that_its_search_needs)
 {
     assert_int_equal(first_of_widths(14, 12), 1);
     assert_int_equal(first_of_widths(10, 12), 0);
@@ -201,28 +192,8 @@ first_beside_narrow(double seconds)
 
 /* The sort would serve the wide iteration first, but all narrow ones would
  * wait for it: that costs more than it may unless it is short. */
-static void
-the_sort_costs_little_more_than_the_permutation(void **state)
+UNIT_TEST(the_sort_costs_little_more_than_the_permutation)
 {
     assert_int_equal(first_beside_narrow(0.1), 0);
     assert_int_not_equal(first_beside_narrow(0.9), 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_search_that_needs_least_goes_first),
-        cmocka_unit_test(splitting_an_iteration_gains_nothing),
-        cmocka_unit_test(joining_iterations_gains_nothing),
-        cmocka_unit_test(needless_bytes_gain_nothing),
-        cmocka_unit_test(unknown_work_counts_as_all_of_it),
-        cmocka_unit_test(a_job_with_time_to_spare_has_less_weight),
-        cmocka_unit_test(the_end_of_an_early_phase_weighs_less_for_wide_jobs),
-        cmocka_unit_test(a_wide_iteration_goes_by_all_that_its_search_needs),
-        cmocka_unit_test(the_sort_costs_little_more_than_the_permutation),
-        cmocka_unit_test(the_permutation_decides_where_the_key_costs_much),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

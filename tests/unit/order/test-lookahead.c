@@ -90,131 +90,110 @@ judged(const struct judge_situation *s, const size_t places[], double *ends)
     return objective;
 }
 
+/* Two searches of one job each, of which only the first may need port 1. */
 static void
-a_job_alone_takes_its_isolated_time(void **state)
+make_two(struct example *e, double first, double first_b, double second)
 {
-    static const size_t places[] = { 0 };
-    struct example e;
+    example_init(e);
+    add_search(e, 0);
+    add_job(e, first, first_b);
+    add_search(e, 0);
+    add_job(e, second, 0);
+}
+
+static const size_t in_order[] = { 0, 0 };
+
+/* The rungs end at these times, and the objective is 'objective'. */
+static void
+assert_ends(const struct example *e, const size_t places[], double objective,
+            double first, double second)
+{
     double ends[2];
+
+    assert_float_equal(judged(&e->s, places, ends), objective, 1e-9);
+    assert_float_equal(ends[0], first, 1e-9);
+    assert_float_equal(ends[1], second, 1e-9);
+}
+
+UNIT_TEST(a_job_alone_takes_its_isolated_time)
+{
+    struct example e;
 
     example_init(&e);
     add_search(&e, 5);
     add_job(&e, 2, 1);
     e.jobs[0].compute = 0.5;
-    assert_float_equal(judged(&e.s, places, ends), 37, 1e-9);
-    assert_float_equal(ends[0], 24.5, 1e-9); /* It begins with an exchange. */
-    assert_float_equal(ends[1], 37, 1e-9);
+    assert_ends(&e, in_order, 37, 24.5, 37); /* It begins with an exchange. */
 }
 
 /* The second search needs less. */
-static void
-a_port_is_served_by_rank_or_shared(void **state)
+UNIT_TEST(a_port_is_served_by_rank_or_shared)
 {
-    static const size_t places[] = { 0, 0 };
     struct example e;
-    double ends[2];
 
-    example_init(&e);
-    add_search(&e, 0);
-    add_job(&e, 2, 0);
-    add_search(&e, 0);
-    add_job(&e, 1, 0);
-    judged(&e.s, places, ends);
-    assert_float_equal(ends[0], 30, 1e-9);
-    assert_float_equal(ends[1], 10, 1e-9);
-
+    make_two(&e, 2, 0, 1);
+    assert_ends(&e, in_order, 40, 30, 10);
     e.s.n_levels = 1;
-    judged(&e.s, places, ends);
-    assert_float_equal(ends[0], 30, 1e-9);
-    assert_float_equal(ends[1], 20, 1e-9);
+    assert_ends(&e, in_order, 50, 30, 20);
 
     /* The last level has a fifth of the port. */
     e.s.n_levels = 2;
     e.s.min_share = 0.2;
-    judged(&e.s, places, ends);
-    assert_float_equal(ends[0], 30, 1e-9);
-    assert_float_equal(ends[1], 12.5, 1e-9);
+    assert_ends(&e, in_order, 42.5, 30, 12.5);
 }
 
 /* The job that survives is the second one, which needs more. */
-static void
-a_rung_begins_when_the_slowest_job_has_ended(void **state)
+UNIT_TEST(a_rung_begins_when_the_slowest_job_has_ended)
 {
     static const size_t places[] = { 1, 0 };
     struct example e;
-    double ends[2];
 
     example_init(&e);
     add_search(&e, 5);
     add_job(&e, 1, 0);
     add_job(&e, 0, 3);
-    judged(&e.s, places, ends);
-    assert_float_equal(ends[0], 30, 1e-9);
-    assert_float_equal(ends[1], 45, 1e-9);
+    assert_ends(&e, places, 45, 30, 45);
 }
 
-static void
-make_two(struct example *e)
-{
-    example_init(e);
-    add_search(e, 0);
-    add_job(e, 1, 0.8);
-    add_search(e, 0);
-    add_job(e, 1.5, 0);
-}
-
-static void
-runs_start_from_the_same_state(void **state)
+UNIT_TEST(runs_start_from_the_same_state)
 {
     static const double factors[] = { 0.1, 1 };
-    static const size_t places[] = { 0, 0 };
     struct example e;
     struct judge *judge;
     double ends[2][2];
 
-    make_two(&e);
+    make_two(&e, 1, 0.8, 1.5);
     judge = judge_create(&e.s);
-    judge_run(judge, NULL, places, INFINITY, ends[0]);
-    assert_float_equal(judge_run(judge, factors, places, INFINITY, NULL), 35,
+    judge_run(judge, NULL, in_order, INFINITY, ends[0]);
+    assert_float_equal(judge_run(judge, factors, in_order, INFINITY, NULL), 35,
                        1e-9);
-    judge_run(judge, NULL, places, INFINITY, ends[1]);
+    judge_run(judge, NULL, in_order, INFINITY, ends[1]);
     assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
     judge_destroy(judge);
 }
 
 /* The second search goes first until its early phase is over, after three of
  * its ten iterations.  Without it, the first one would, which needs less. */
-static void
-early_phases_have_ends_that_count(void **state)
+UNIT_TEST(early_phases_have_ends_that_count)
 {
-    static const size_t places[] = { 0, 0 };
     struct example e;
-    double ends[2];
 
-    example_init(&e);
-    add_search(&e, 0);
-    add_job(&e, 1, 0);
-    add_search(&e, 0);
-    add_job(&e, 2, 0);
+    make_two(&e, 1, 0, 2);
     e.jobs[1].to_early = 3;
     e.s.early_boost = 100;
-    assert_float_equal(judged(&e.s, places, ends), 16 + 30 + 100 * 6, 1e-9);
-    assert_float_equal(ends[0], 16, 1e-9);
-    assert_float_equal(ends[1], 30, 1e-9);
-
+    assert_ends(&e, in_order, 16 + 30 + 100 * 6, 16, 30);
     e.s.early_boost = 0;
-    assert_float_equal(judged(&e.s, places, NULL), 40, 1e-9);
+    assert_float_equal(judged(&e.s, in_order, NULL), 40, 1e-9);
 }
 
 /* The first search has more work, but nobody else needs its second port. */
-static void
-a_plan_finds_the_better_order(void **state)
+UNIT_TEST(a_plan_finds_the_better_order)
 {
     const struct plan_options options = { .n_runs = 60 };
     double factors[] = { 1, 1 }, again[] = { 1, 1 };
     struct example e;
 
-    make_two(&e);
+    make_two(&e, 1, 0.8, 1.5);
     assert_float_equal(plan_improve(&e.s, &options, factors).saved,
                        1 - 35 / 40.0, 1e-9);
     assert_true(factors[0] * 1.8 < factors[1] * 1.5);
@@ -223,12 +202,11 @@ a_plan_finds_the_better_order(void **state)
 }
 
 /* The last plan is much worse than the key. */
-static void
-a_plan_is_never_worse_than_the_key(void **state)
+UNIT_TEST(a_plan_is_never_worse_than_the_key)
 {
     struct example e;
 
-    make_two(&e);
+    make_two(&e, 1, 0.8, 1.5);
     e.demands[0][1].bytes = 0.1;
     for (int n_runs = 0; n_runs < 12; n_runs++) {
         const struct plan_options options = { .n_runs = n_runs };
@@ -242,48 +220,33 @@ a_plan_is_never_worse_than_the_key(void **state)
 /* Alone, the first search takes 20 s and the second one 10 s, which goes
  * first by its key.  The first one needs 25 s in a plain network, and arrived
  * 30 s ago. */
-static void
-a_search_that_is_late_goes_first(void **state)
+UNIT_TEST(a_search_that_is_late_goes_first)
 {
-    static const size_t places[] = { 0, 0 };
     struct example e;
-    double ends[2];
 
-    example_init(&e);
-    add_search(&e, 0);
-    add_job(&e, 2, 0);
-    add_search(&e, 0);
-    add_job(&e, 1, 0);
+    make_two(&e, 2, 0, 1);
     e.searches[0].age = 18;
     e.searches[0].plain = (struct plain_times){
         .spent = 12, .before = 10, .end = 25, .whole = 25
     };
-    judged(&e.s, places, ends);
-    assert_float_equal(ends[0], 30, 1e-9);
+    assert_ends(&e, in_order, 40, 30, 10);
     e.s.latest = 1.1;
-    judged(&e.s, places, ends);
-    assert_float_equal(ends[0], 20, 1e-9);
-    assert_float_equal(ends[1], 30, 1e-9);
+    assert_ends(&e, in_order, 20 + 30 + JUDGE_LATE * 22.5, 20, 30);
 }
 
 /* By its key, the second search goes first.  That would make the first one
  * later than 1.25 times 20 s, which costs more than it saves. */
-static void
-a_plan_avoids_that_a_search_is_too_late(void **state)
+UNIT_TEST(a_plan_avoids_that_a_search_is_too_late)
 {
     const struct plan_options options = { .n_runs = 60 };
-    static const size_t places[] = { 0, 0 };
     double factors[] = { 1, 1 };
     struct example e;
 
-    example_init(&e);
-    add_search(&e, 0);
-    add_job(&e, 2, 0);
-    add_search(&e, 0);
-    add_job(&e, 1, 0);
+    make_two(&e, 2, 0, 1);
     e.searches[0].plain.end = e.searches[0].plain.whole = 20;
     e.s.latest = 1.25;
-    assert_float_equal(judged(&e.s, places, NULL), 40 + JUDGE_LATE * 5, 1e-9);
+    assert_float_equal(judged(&e.s, in_order, NULL), 40 + JUDGE_LATE * 5,
+                       1e-9);
     assert_float_equal(plan_improve(&e.s, &options, factors).saved,
                        1 - 50 / (40 + JUDGE_LATE * 5.0), 1e-9);
 }
@@ -301,8 +264,7 @@ assert_times(const struct plain_times *t, double before, double end,
 /* A stage of 10 s, with one of 5 s to follow, begins at 0, and another one of
  * 10 s at 5.  They share the port from then on.  The first search is faster
  * than that in the real network and begins its second stage at 8. */
-static void
-the_plain_network_follows(void **state)
+UNIT_TEST(the_plain_network_follows)
 {
     struct plain_network *p = plain_network_create();
     struct plain_times *a, *b;
@@ -347,23 +309,4 @@ the_plain_network_follows(void **state)
     assert_times(a, 0, 5, 5);
     assert_float_equal(a->spent, 0, 0);
     plain_network_destroy(p);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_alone_takes_its_isolated_time),
-        cmocka_unit_test(a_port_is_served_by_rank_or_shared),
-        cmocka_unit_test(a_rung_begins_when_the_slowest_job_has_ended),
-        cmocka_unit_test(runs_start_from_the_same_state),
-        cmocka_unit_test(early_phases_have_ends_that_count),
-        cmocka_unit_test(a_plan_finds_the_better_order),
-        cmocka_unit_test(a_plan_is_never_worse_than_the_key),
-        cmocka_unit_test(a_search_that_is_late_goes_first),
-        cmocka_unit_test(a_plan_avoids_that_a_search_is_too_late),
-        cmocka_unit_test(the_plain_network_follows),
-    };
-
-    return cmocka_run_group_tests_name("lookahead", tests, NULL, NULL);
 }

@@ -121,8 +121,7 @@ make_releases(uint64_t *seed, struct order_problem *op)
     }
 }
 
-static void
-finds_what_plain_loops_find(void **state)
+UNIT_TEST(finds_what_plain_loops_find)
 {
     uint64_t seed = 1;
 
@@ -152,8 +151,7 @@ finds_what_plain_loops_find(void **state)
     }
 }
 
-static void
-is_the_same_with_and_without_vectors(void **state)
+UNIT_TEST(is_the_same_with_and_without_vectors)
 {
     static const double kappas[] = { 0, 0.1, 0.5, 2 };
     uint64_t seed = 2;
@@ -182,8 +180,7 @@ is_the_same_with_and_without_vectors(void **state)
     }
 }
 
-static void
-repeats_an_order_up_to_the_first_late_end(void **state)
+UNIT_TEST(repeats_an_order_up_to_the_first_late_end)
 {
     static const double kappas[] = { 0.1, 0.5, 1, 2 };
     uint64_t seed = 5;
@@ -248,8 +245,7 @@ happen(uint64_t *seed, const struct instance_crowd *crowd,
     }
 }
 
-static void
-is_the_same_after_events_as_from_new(void **state)
+UNIT_TEST(is_the_same_after_events_as_from_new)
 {
     uint64_t seed = 3, next_id = 1;
 
@@ -274,8 +270,7 @@ is_the_same_after_events_as_from_new(void **state)
     }
 }
 
-static void
-asks_for_no_memory_once_it_is_warm(void **state)
+UNIT_TEST(asks_for_no_memory_once_it_is_warm)
 {
     uint64_t seed = 4;
     struct order_problem *op = create(&seed, &crowds[0], MAX_STAGES);
@@ -348,8 +343,7 @@ change(uint64_t *seed, int round, struct order_problem *op)
     op->now = 1000;
 }
 
-static void
-no_order_asks_for_memory_once_it_is_warm(void **state)
+UNIT_TEST(no_order_asks_for_memory_once_it_is_warm)
 {
     for (int kind = 0; kind < ORDER_N_KINDS; kind++) {
         struct order_problem *op = order_problem_create(0);
@@ -376,8 +370,7 @@ no_order_asks_for_memory_once_it_is_warm(void **state)
     }
 }
 
-static void
-a_removed_stage_leaves_its_index_to_the_last(void **state)
+UNIT_TEST(a_removed_stage_leaves_its_index_to_the_last)
 {
     struct order_problem *op = order_problem_create(2);
 
@@ -402,20 +395,4 @@ a_removed_stage_leaves_its_index_to_the_last(void **state)
     assert_int_equal(op->n_on_port[0], 1);
     assert_int_equal(op->n_on_port[1], 1);
     order_problem_destroy(op);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_what_plain_loops_find),
-        cmocka_unit_test(is_the_same_with_and_without_vectors),
-        cmocka_unit_test(repeats_an_order_up_to_the_first_late_end),
-        cmocka_unit_test(is_the_same_after_events_as_from_new),
-        cmocka_unit_test(asks_for_no_memory_once_it_is_warm),
-        cmocka_unit_test(no_order_asks_for_memory_once_it_is_warm),
-        cmocka_unit_test(a_removed_stage_leaves_its_index_to_the_last),
-    };
-
-    return cmocka_run_group_tests_name("order-kernel", tests, NULL, NULL);
 }

@@ -92,8 +92,7 @@ check_within_two(const struct order_problem *op)
     assert_at_most(bound, instance_optimum(op));
 }
 
-static void
-costs_at_most_twice_its_bound(void **state)
+UNIT_TEST(costs_at_most_twice_its_bound)
 {
     for_problems(60, false, 1, check_within_two);
 }
@@ -116,14 +115,12 @@ check_within_three(const struct order_problem *op)
     }
 }
 
-static void
-costs_at_most_three_times_its_bound_with_releases(void **state)
+UNIT_TEST(costs_at_most_three_times_its_bound_with_releases)
 {
     for_problems(60, true, 2, check_within_three);
 }
 
-static void
-serves_the_short_stage_first(void **state)
+UNIT_TEST(serves_the_short_stage_first)
 {
     struct order_problem *op = order_problem_create(1);
     int order[3];
@@ -143,8 +140,7 @@ serves_the_short_stage_first(void **state)
     order_problem_destroy(op);
 }
 
-static void
-serves_the_heavy_stage_first(void **state)
+UNIT_TEST(serves_the_heavy_stage_first)
 {
     struct order_problem *op = order_problem_create(1);
     int order[2];
@@ -158,8 +154,7 @@ serves_the_heavy_stage_first(void **state)
     order_problem_destroy(op);
 }
 
-static void
-puts_a_late_stage_last(void **state)
+UNIT_TEST(puts_a_late_stage_last)
 {
     /* By size alone stage 0 would be first, but it comes at 10, when the
      * other is long done. */
@@ -190,14 +185,12 @@ check_large_kappa(const struct order_problem *op)
     assert_memory_equal(a, b, op->n_stages * sizeof *a);
 }
 
-static void
-ignores_ends_that_are_early_against_the_load(void **state)
+UNIT_TEST(ignores_ends_that_are_early_against_the_load)
 {
     for_problems(40, false, 10, check_large_kappa);
 }
 
-static void
-breaks_ties_by_size_and_id(void **state)
+UNIT_TEST(breaks_ties_by_size_and_id)
 {
     /* Equal weight per second for all; sizes 2, 1, 1. */
     static const uint64_t ids[] = { 1, 9, 4 };
@@ -274,14 +267,12 @@ check_invariant(const struct order_problem *op)
     check_same_order(op, 1, 1 / 7.0, 0);
 }
 
-static void
-ignores_units_and_the_order_of_stages(void **state)
+UNIT_TEST(ignores_units_and_the_order_of_stages)
 {
     for_problems(40, -1, 3, check_invariant);
 }
 
-static void
-ignores_the_order_of_ports(void **state)
+UNIT_TEST(ignores_the_order_of_ports)
 {
     /* Not with small integers: of two equally busy ports the first counts. */
     const struct instance_shape shape = { 7, 4, true, true, false };
@@ -310,14 +301,12 @@ check_certificate(const struct order_problem *op)
     }
 }
 
-static void
-certificate_is_at_most_the_optimum(void **state)
+UNIT_TEST(certificate_is_at_most_the_optimum)
 {
     for_problems(60, -1, 5, check_certificate);
 }
 
-static void
-certificate_is_exact_on_one_port(void **state)
+UNIT_TEST(certificate_is_exact_on_one_port)
 {
     const struct instance_shape shape = { 6, 1, false, false, false };
     uint64_t seed = 6;
@@ -336,8 +325,7 @@ certificate_is_exact_on_one_port(void **state)
     }
 }
 
-static void
-certificate_survives_large_and_small(void **state)
+UNIT_TEST(certificate_survives_large_and_small)
 {
     const struct instance_shape shape = { 6, 4, true, false, false };
     uint64_t seed = 7;
@@ -411,8 +399,7 @@ check_result(const struct order_problem *op)
     order_result_uninit(&stage);
 }
 
-static void
-results_agree_with_the_schedule(void **state)
+UNIT_TEST(results_agree_with_the_schedule)
 {
     uint64_t seed = 8;
 
@@ -426,8 +413,7 @@ results_agree_with_the_schedule(void **state)
     }
 }
 
-static void
-fair_shares_each_port(void **state)
+UNIT_TEST(fair_shares_each_port)
 {
     /* Port 0: 1, 3 and 2 seconds.  The first ends at 3 (a third each), then 2
      * and 1 are left: the third ends at 5 and the second at 6.  Port 1: the
@@ -500,8 +486,7 @@ check_levels(const struct order_problem *op)
 
 /* What waits weighs more: by its age, by its age over what all of it takes
  * alone, or by both.  What comes later or needs nothing does not. */
-static void
-weights_age(void **state)
+UNIT_TEST(weights_age)
 {
     static const struct {
         double weight, arrival, release, isolated, seconds, sent, bytes;
@@ -539,16 +524,14 @@ weights_age(void **state)
     }
 }
 
-static void
-levels_rise_where_stages_meet(void **state)
+UNIT_TEST(levels_rise_where_stages_meet)
 {
     for_problems(60, -1, 9, check_levels);
 }
 
 /* Degenerate problems. */
 
-static void
-orders_nothing(void **state)
+UNIT_TEST(orders_nothing)
 {
     struct order_problem *op = order_problem_create(0);
     struct order_result result;
@@ -564,8 +547,7 @@ orders_nothing(void **state)
     order_problem_destroy(NULL);
 }
 
-static void
-orders_stages_that_need_nothing_by_id(void **state)
+UNIT_TEST(orders_stages_that_need_nothing_by_id)
 {
     struct order_problem *op = order_problem_create(2);
     struct order_result result;
@@ -588,8 +570,7 @@ orders_stages_that_need_nothing_by_id(void **state)
     order_problem_destroy(op);
 }
 
-static void
-survives_a_port_without_capacity(void **state)
+UNIT_TEST(survives_a_port_without_capacity)
 {
     struct order_problem *op = order_problem_create(2);
     struct order_result result;
@@ -612,8 +593,7 @@ survives_a_port_without_capacity(void **state)
     order_problem_destroy(op);
 }
 
-static void
-keeps_demands_sorted_and_adds_them_up(void **state)
+UNIT_TEST(keeps_demands_sorted_and_adds_them_up)
 {
     static const int ports[] = { 3, 1, 4, 1, 5, 3, 0, 2, 1 };
     struct order_problem *op = order_problem_create(6);
@@ -634,8 +614,7 @@ keeps_demands_sorted_and_adds_them_up(void **state)
     order_problem_destroy(op);
 }
 
-static void
-reuses_a_result_for_other_sizes(void **state)
+UNIT_TEST(reuses_a_result_for_other_sizes)
 {
     struct order_result result;
 
@@ -655,35 +634,4 @@ reuses_a_result_for_other_sizes(void **state)
         order_problem_destroy(op);
     }
     order_result_uninit(&result);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_at_most_twice_its_bound),
-        cmocka_unit_test(
-            costs_at_most_three_times_its_bound_with_releases),
-        cmocka_unit_test(serves_the_short_stage_first),
-        cmocka_unit_test(serves_the_heavy_stage_first),
-        cmocka_unit_test(puts_a_late_stage_last),
-        cmocka_unit_test(ignores_ends_that_are_early_against_the_load),
-        cmocka_unit_test(breaks_ties_by_size_and_id),
-        cmocka_unit_test(ignores_units_and_the_order_of_stages),
-        cmocka_unit_test(ignores_the_order_of_ports),
-        cmocka_unit_test(certificate_is_at_most_the_optimum),
-        cmocka_unit_test(certificate_is_exact_on_one_port),
-        cmocka_unit_test(certificate_survives_large_and_small),
-        cmocka_unit_test(results_agree_with_the_schedule),
-        cmocka_unit_test(fair_shares_each_port),
-        cmocka_unit_test(weights_age),
-        cmocka_unit_test(levels_rise_where_stages_meet),
-        cmocka_unit_test(orders_nothing),
-        cmocka_unit_test(orders_stages_that_need_nothing_by_id),
-        cmocka_unit_test(survives_a_port_without_capacity),
-        cmocka_unit_test(keeps_demands_sorted_and_adds_them_up),
-        cmocka_unit_test(reuses_a_result_for_other_sizes),
-    };
-
-    return cmocka_run_group_tests_name("order", tests, NULL, NULL);
 }

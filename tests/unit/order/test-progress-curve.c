@@ -65,8 +65,7 @@ is_early(struct progress_curve *curve, double theta, double k, double now)
 
 /* The fit. */
 
-static void
-finds_an_exact_curve(void **state)
+UNIT_TEST(finds_an_exact_curve)
 {
     static const double exponents[] = { 0.25, 0.5, 1, 1.7 };
 
@@ -84,8 +83,7 @@ finds_an_exact_curve(void **state)
     }
 }
 
-static void
-finds_the_limit_in_noise(void **state)
+UNIT_TEST(finds_the_limit_in_noise)
 {
     static const double exponents[] = { 0.5, 0.8, 1.2 };
 
@@ -101,8 +99,7 @@ finds_the_limit_in_noise(void **state)
     }
 }
 
-static void
-keeps_the_beginning_of_a_long_curve(void **state)
+UNIT_TEST(keeps_the_beginning_of_a_long_curve)
 {
     struct progress_curve curve;
 
@@ -119,8 +116,7 @@ keeps_the_beginning_of_a_long_curve(void **state)
     assert_within(curve.limit, 0.9, 1e-4);
 }
 
-static void
-a_metric_that_does_not_grow_gains_nothing(void **state)
+UNIT_TEST(a_metric_that_does_not_grow_gains_nothing)
 {
     struct progress_curve curve;
 
@@ -139,8 +135,7 @@ a_metric_that_does_not_grow_gains_nothing(void **state)
     assert_within(curve.limit, 0.5, 1e-9);
 }
 
-static void
-units_do_not_matter(void **state)
+UNIT_TEST(units_do_not_matter)
 {
     struct progress_curve share, percent;
 
@@ -152,8 +147,7 @@ units_do_not_matter(void **state)
                   1e-6);
 }
 
-static void
-gain_is_for_a_period(void **state)
+UNIT_TEST(gain_is_for_a_period)
 {
     struct progress_curve curve;
     double slow, fast;
@@ -178,8 +172,7 @@ gain_is_for_a_period(void **state)
 
 /* Early or not. */
 
-static void
-is_early_below_theta_of_the_limit(void **state)
+UNIT_TEST(is_early_below_theta_of_the_limit)
 {
     /* 2 - 2 / (k + 1): 0.95 of 2 is reached with k = 19, 0.9 with k = 9. */
     for (int n = 6; n < 40; n++) {
@@ -192,8 +185,7 @@ is_early_below_theta_of_the_limit(void **state)
     }
 }
 
-static void
-a_loss_counts_from_where_it_began(void **state)
+UNIT_TEST(a_loss_counts_from_where_it_began)
 {
     /* From -3 to -1: 0.9 of the way is reached with k = 9. */
     for (int n = 6; n < 20; n++) {
@@ -207,8 +199,7 @@ a_loss_counts_from_where_it_began(void **state)
 
 /* The begin of a trial of two classes, whose power law would be above 1, and
  * the same in what its accuracy lacks of 1. */
-static void
-a_share_is_expected_to_stay_below_one(void **state)
+UNIT_TEST(a_share_is_expected_to_stay_below_one)
 {
     static const double values[] = { 0.51, 0.5, 0.66, 0.88 };
 
@@ -226,8 +217,7 @@ a_share_is_expected_to_stay_below_one(void **state)
     }
 }
 
-static void
-few_samples_are_early(void **state)
+UNIT_TEST(few_samples_are_early)
 {
     struct progress_curve curve;
 
@@ -240,8 +230,7 @@ few_samples_are_early(void **state)
 
 /* Without samples, or without any more. */
 
-static void
-a_silent_job_is_not_preferred_for_long(void **state)
+UNIT_TEST(a_silent_job_is_not_preferred_for_long)
 {
     struct progress_curve curve;
 
@@ -260,8 +249,7 @@ a_silent_job_is_not_preferred_for_long(void **state)
     assert_true(gain(&curve, 1e6, 5, 400) < 1e-11);
 }
 
-static void
-too_few_samples_to_fit_have_the_prior(void **state)
+UNIT_TEST(too_few_samples_to_fit_have_the_prior)
 {
     struct progress_curve curve;
 
@@ -275,8 +263,7 @@ too_few_samples_to_fit_have_the_prior(void **state)
     assert_true(gain(&curve, 12, 5, 3) > 0.5);
 }
 
-static void
-a_stale_gain_is_frozen_and_halves(void **state)
+UNIT_TEST(a_stale_gain_is_frozen_and_halves)
 {
     struct progress_curve curve;
     double fresh;
@@ -295,8 +282,7 @@ a_stale_gain_is_frozen_and_halves(void **state)
     assert_true(gain(&curve, 19, 5, 19 + 60) < gain(&curve, 19, 5, 19) / 3);
 }
 
-static void
-a_stale_job_is_not_early_for_its_few_samples(void **state)
+UNIT_TEST(a_stale_job_is_not_early_for_its_few_samples)
 {
     struct progress_curve curve;
 
@@ -308,8 +294,7 @@ a_stale_job_is_not_early_for_its_few_samples(void **state)
 
 /* Unusual logs. */
 
-static void
-several_values_of_an_iteration_are_one(void **state)
+UNIT_TEST(several_values_of_an_iteration_are_one)
 {
     struct progress_curve curve;
 
@@ -323,8 +308,7 @@ several_values_of_an_iteration_are_one(void **state)
     }
 }
 
-static void
-forgets_what_a_restart_undoes(void **state)
+UNIT_TEST(forgets_what_a_restart_undoes)
 {
     struct progress_curve curve, other;
 
@@ -354,8 +338,7 @@ forgets_what_a_restart_undoes(void **state)
     assert_within(curve.floor, -7, 0);
 }
 
-static void
-ignores_what_is_no_number(void **state)
+UNIT_TEST(ignores_what_is_no_number)
 {
     struct progress_curve curve;
 
@@ -369,8 +352,7 @@ ignores_what_is_no_number(void **state)
 
 /* Whatever is logged, a score is a number, not negative, and finite once there
  * are samples. */
-static void
-scores_any_log(void **state)
+UNIT_TEST(scores_any_log)
 {
     uint64_t seed = 4;
 
@@ -398,8 +380,7 @@ scores_any_log(void **state)
 
 /* The prior is 1 - 1 / (k + 1): at 0.9 after 9.  A job without samples and one
  * with a few are taken for that. */
-static void
-predicts_the_end_of_the_early_stage(void **state)
+UNIT_TEST(predicts_the_end_of_the_early_stage)
 {
     const struct progress_options options = {
         .theta = 0.9, .samples = 4, .boot_s = 300, .period_s = 5,
@@ -420,8 +401,7 @@ predicts_the_end_of_the_early_stage(void **state)
 }
 
 /* A curve of which 90 % of the limit is out of reach. */
-static void
-a_job_is_early_until_theta_of_its_end(void **state)
+UNIT_TEST(a_job_is_early_until_theta_of_its_end)
 {
     struct progress_options options = defaults;
     struct progress_curve curve;
@@ -457,8 +437,7 @@ a_job_is_early_until_theta_of_its_end(void **state)
 }
 
 /* Three samples are missing when the first comes after 10 iterations. */
-static void
-missing_samples_take_their_usual_distance(void **state)
+UNIT_TEST(missing_samples_take_their_usual_distance)
 {
     const struct progress_options options = {
         .theta = 0.9, .samples = 4, .boot_s = 300, .period_s = 5,
@@ -474,34 +453,4 @@ missing_samples_take_their_usual_distance(void **state)
     progress_curve_add(&curve, 30, 0.65, 30);
     assert_float_equal(progress_curve_to_theta(&curve, &options, 39), 1, 0);
     assert_float_equal(progress_curve_to_theta(&curve, &options, 60), 1, 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_an_exact_curve),
-        cmocka_unit_test(finds_the_limit_in_noise),
-        cmocka_unit_test(keeps_the_beginning_of_a_long_curve),
-        cmocka_unit_test(a_metric_that_does_not_grow_gains_nothing),
-        cmocka_unit_test(units_do_not_matter),
-        cmocka_unit_test(gain_is_for_a_period),
-        cmocka_unit_test(is_early_below_theta_of_the_limit),
-        cmocka_unit_test(a_loss_counts_from_where_it_began),
-        cmocka_unit_test(a_share_is_expected_to_stay_below_one),
-        cmocka_unit_test(few_samples_are_early),
-        cmocka_unit_test(a_silent_job_is_not_preferred_for_long),
-        cmocka_unit_test(too_few_samples_to_fit_have_the_prior),
-        cmocka_unit_test(a_stale_gain_is_frozen_and_halves),
-        cmocka_unit_test(a_stale_job_is_not_early_for_its_few_samples),
-        cmocka_unit_test(several_values_of_an_iteration_are_one),
-        cmocka_unit_test(forgets_what_a_restart_undoes),
-        cmocka_unit_test(a_job_is_early_until_theta_of_its_end),
-        cmocka_unit_test(missing_samples_take_their_usual_distance),
-        cmocka_unit_test(ignores_what_is_no_number),
-        cmocka_unit_test(scores_any_log),
-        cmocka_unit_test(predicts_the_end_of_the_early_stage),
-    };
-
-    return cmocka_run_group_tests_name("early", tests, NULL, NULL);
 }

@@ -34,8 +34,7 @@ two_stages(struct order_result *result)
  * for a fast one. */
 static const struct order_options options = ORDER_OPTIONS_INIT(ORDER_WORK);
 
-static void
-lets_the_fast_wait(void **state)
+UNIT_TEST(lets_the_fast_wait)
 {
     const int ports[] = { 0 };
     struct slack_job jobs[] = {
@@ -63,8 +62,7 @@ lets_the_fast_wait(void **state)
     order_problem_destroy(op);
 }
 
-static void
-breaks_ties_by_stage_and_id(void **state)
+UNIT_TEST(breaks_ties_by_stage_and_id)
 {
     struct slack_job jobs[] = {
         { .stage = 1, .id = 3, .isolated = 4 / options.slack_share },
@@ -86,8 +84,7 @@ breaks_ties_by_stage_and_id(void **state)
 
 /* Random jobs: who shares a port never has a smaller level at a larger rank,
  * levels are in range, and without a limit no two on a port share one. */
-static void
-levels_never_fall_on_a_port(void **state)
+UNIT_TEST(levels_never_fall_on_a_port)
 {
     static const int limits[] = { 1, 2, 6, INT_MAX };
     struct order_result result;
@@ -132,8 +129,7 @@ levels_never_fall_on_a_port(void **state)
 
 /* Nine that meet in a row: all levels are used, each by at least as many as
  * the one before. */
-static void
-folds_by_the_square_root(void **state)
+UNIT_TEST(folds_by_the_square_root)
 {
     static const int expected[] = { 0, 1, 1, 2, 2, 2, 3, 3, 3 };
     const int port = 0;
@@ -150,17 +146,4 @@ folds_by_the_square_root(void **state)
         assert_int_equal(fold_level(&fold, i, INT_MAX), i);
         assert_int_equal(fold_level(&fold, i, 1), 0);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lets_the_fast_wait),
-        cmocka_unit_test(breaks_ties_by_stage_and_id),
-        cmocka_unit_test(levels_never_fall_on_a_port),
-        cmocka_unit_test(folds_by_the_square_root),
-    };
-
-    return cmocka_run_group_tests_name("slack", tests, NULL, NULL);
 }

@@ -29,8 +29,8 @@ static const struct {
     { "[]", "p.json: /: [] is not an object" },
     { "{\"order\": \"fair\"}", "p.json: /name: required member is missing" },
     { "{\"name\": \"two words\", \"order\": \"fair\"}",
-      "p.json: /name: \"two words\" is not a name of 1 to 31 letters, digits, "
-      "'.', '_' and '-' that begins with a letter or digit" },
+      "p.json: /name: \"two words\" is not a name of 1 to 253 letters, digits, "
+      "'.', '_' and '-' that begins with a letter, a digit or '_'" },
     { "{\"name\": \"p\"}", "p.json: /order: required member is missing" },
     { "{\"name\": \"p\", \"order\": \"sjf\"}",
       "p.json: /order: \"sjf\" is not one of " ORDERS },
@@ -85,8 +85,8 @@ static const struct {
     { WITH("\"weights\": {\"limit\": 0.5, \"total\": 10}"),
       "p.json: /weights/limit: 0.5 is not a number from 1 to 1000" },
     { WITH("\"weights\": {\"cojobs\": {\"-\": 1}}"),
-      "p.json: /weights/cojobs/-: its name is not a name of 1 to 31 letters, "
-      "digits, '.', '_' and '-' that begins with a letter or digit" },
+      "p.json: /weights/cojobs/-: its name is not a name of 1 to 253 letters, "
+      "digits, '.', '_' and '-' that begins with a letter, a digit or '_'" },
     { WITH("\"min_shares\": 0.02"),
       "p.json: /min_shares: unknown member, did you mean \"min_share\"" },
     { WITH("\"refresh_ms\": 20, \"coalesce_ms\": 21"),
@@ -127,8 +127,7 @@ static const struct {
       "p.json: /early/boost: warning, no effect under the order \"maif\"" },
 };
 
-static void
-warns_of_members_without_effect(void **state)
+UNIT_TEST(warns_of_members_without_effect)
 {
     for (size_t i = 0; i < N_ELEMENTS(ineffective); i++) {
         struct policy *policy;
@@ -148,8 +147,7 @@ warns_of_members_without_effect(void **state)
     }
 }
 
-static void
-warns_of_the_dscps_of_other_traffic(void **state)
+UNIT_TEST(warns_of_the_dscps_of_other_traffic)
 {
     struct policy *policy;
     char *warnings;
@@ -179,8 +177,7 @@ warns_of_the_dscps_of_other_traffic(void **state)
     policy_destroy(policy);
 }
 
-static void
-names_the_member_at_fault(void **state)
+UNIT_TEST(names_the_member_at_fault)
 {
     for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
         struct policy *policy;
@@ -200,8 +197,7 @@ read_policy(const char *text)
     return policy;
 }
 
-static void
-has_defaults_for_all_but_name_and_order(void **state)
+UNIT_TEST(has_defaults_for_all_but_name_and_order)
 {
     static const uint8_t dscp[] = { 35, 23, 19, 15, 11, 7 };
     struct order_options options = ORDER_OPTIONS_INIT(ORDER_FAIR);
@@ -230,8 +226,7 @@ has_defaults_for_all_but_name_and_order(void **state)
     policy_destroy(policy);
 }
 
-static void
-reads_every_member(void **state)
+UNIT_TEST(reads_every_member)
 {
     const char *text =
         "{\"$schema\": \"s\", \"name\": \"p.1\", \"description\": \"d\","
@@ -257,8 +252,7 @@ reads_every_member(void **state)
 }
 
 /* Each number goes where it belongs, in the unit that is kept there. */
-static void
-reads_the_numbers_of_orders(void **state)
+UNIT_TEST(reads_the_numbers_of_orders)
 {
     struct policy *policy = read_policy(WITH(
         "\"aging_slowdown\": 20,"
@@ -297,8 +291,7 @@ reads_the_numbers_of_orders(void **state)
     policy_destroy(policy);
 }
 
-static void
-multiplies_weights(void **state)
+UNIT_TEST(multiplies_weights)
 {
     struct policy *policy = read_policy(
         WITH("\"weights\": {\"users\": {\"ann\": 2, \"bob\": 0.5},"
@@ -315,8 +308,7 @@ multiplies_weights(void **state)
     policy_destroy(policy);
 }
 
-static void
-gets_and_sets_numbers_by_their_names(void **state)
+UNIT_TEST(gets_and_sets_numbers_by_their_names)
 {
     struct policy *policy = read_policy(WITH("\"retag_ms\": 3"));
 
@@ -335,8 +327,7 @@ gets_and_sets_numbers_by_their_names(void **state)
     policy_destroy(policy);
 }
 
-static void
-tells_all_errors(void **state)
+UNIT_TEST(tells_all_errors)
 {
     char *errors = policy_errors("p.json", "{\"name\": \"p\", \"x\": 1,"
                                  " \"levels\": {\"dscp\": [64, 8]}}");
@@ -359,8 +350,7 @@ assert_row(const struct policy_rows *rows, const char *member,
     assert_int_equal(row->given, given);
 }
 
-static void
-lists_what_is_in_force(void **state)
+UNIT_TEST(lists_what_is_in_force)
 {
     struct policy *policy = read_policy(
         WITH("\"weights\": {\"cojobs\": {\"asha\": 2}}, \"aging_s\": 60,"
@@ -383,8 +373,7 @@ lists_what_is_in_force(void **state)
 }
 
 /* What is not changed stays as it was written, and is not added either. */
-static void
-rewrites_what_has_changed(void **state)
+UNIT_TEST(rewrites_what_has_changed)
 {
     struct policy *policy = read_policy(
         WITH("\"weights\": {\"cojobs\": {\"asha\": 2}}, \"aging_s\": 60,"
@@ -416,8 +405,7 @@ rewrites_what_has_changed(void **state)
     free(text);
 }
 
-static void
-hashes_the_text(void **state)
+UNIT_TEST(hashes_the_text)
 {
     struct policy *a = read_policy(WITH("\"retag_ms\": 1"));
     struct policy *b = read_policy(WITH("\"retag_ms\": 2"));
@@ -434,8 +422,7 @@ hashes_the_text(void **state)
 }
 
 /* There is one for each order, whose name and file are called like it. */
-static void
-accepts_the_policies_that_are_shipped(void **state)
+UNIT_TEST(accepts_the_policies_that_are_shipped)
 {
     bool seen[ORDER_N_KINDS] = { false };
     glob_t files;
@@ -466,35 +453,11 @@ accepts_the_policies_that_are_shipped(void **state)
     }
 }
 
-static void
-says_which_file_it_cannot_read(void **state)
+UNIT_TEST(says_which_file_it_cannot_read)
 {
     struct policy *policy;
     char *error = policy_from_file("policies/no-such.json", &policy);
 
     assert_is(error, "policies/no-such.json: No such file or directory");
     assert_null(policy);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_the_member_at_fault),
-        cmocka_unit_test(warns_of_members_without_effect),
-        cmocka_unit_test(warns_of_the_dscps_of_other_traffic),
-        cmocka_unit_test(has_defaults_for_all_but_name_and_order),
-        cmocka_unit_test(reads_every_member),
-        cmocka_unit_test(reads_the_numbers_of_orders),
-        cmocka_unit_test(multiplies_weights),
-        cmocka_unit_test(gets_and_sets_numbers_by_their_names),
-        cmocka_unit_test(tells_all_errors),
-        cmocka_unit_test(lists_what_is_in_force),
-        cmocka_unit_test(rewrites_what_has_changed),
-        cmocka_unit_test(hashes_the_text),
-        cmocka_unit_test(accepts_the_policies_that_are_shipped),
-        cmocka_unit_test(says_which_file_it_cannot_read),
-    };
-
-    return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
 }

@@ -82,8 +82,7 @@ number(const cJSON *o, const char *name)
  * Waiting: half an hour of 4 GPUs, and a tenth of an hour of 2.  The first
  * stage, of 8 GPU-hours, would take half of its time, and that of "b" 1.5
  * times its time: 4 GPU-hours are saved, and 1 is lost. */
-static void
-adds_up_hours_and_waiting(void **state)
+UNIT_TEST(adds_up_hours_and_waiting)
 {
     struct observed *o = open_recording();
     cJSON *json;
@@ -116,8 +115,7 @@ adds_up_hours_and_waiting(void **state)
 
 /* Only the second hour at h0:tx has two jobs; a stage that begins when
  * another one ends shares nothing. */
-static void
-names_the_links_that_jobs_share(void **state)
+UNIT_TEST(names_the_links_that_jobs_share)
 {
     struct observed *o = open_recording();
     cJSON *json = observed_to_json(o), *links;
@@ -130,8 +128,7 @@ names_the_links_that_jobs_share(void **state)
     observed_destroy(o);
 }
 
-static void
-says_how_much_of_each_card_it_saw(void **state)
+UNIT_TEST(says_how_much_of_each_card_it_saw)
 {
     struct observed *o = open_recording();
 
@@ -143,8 +140,7 @@ says_how_much_of_each_card_it_saw(void **state)
     observed_destroy(o);
 }
 
-static void
-says_when_the_recording_was_cut(void **state)
+UNIT_TEST(says_when_the_recording_was_cut)
 {
     struct observed *o = open_recording();
     char *whole = page_of(o);
@@ -159,8 +155,7 @@ says_when_the_recording_was_cut(void **state)
     observed_destroy(o);
 }
 
-static void
-an_empty_recording_has_a_page(void **state)
+UNIT_TEST(an_empty_recording_has_a_page)
 {
     struct observed *o;
 
@@ -172,8 +167,7 @@ an_empty_recording_has_a_page(void **state)
     observed_destroy(o);
 }
 
-static void
-what_is_no_recording_is_an_error(void **state)
+UNIT_TEST(what_is_no_recording_is_an_error)
 {
     struct observed *o;
     char *error = observed_create("r.json", "{\"stages\": 1}", &o);
@@ -181,19 +175,4 @@ what_is_no_recording_is_an_error(void **state)
     assert_null(o);
     assert_is(error, "r.json: no recording; expected "
                      "{\"stages\": [...]}");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds_up_hours_and_waiting),
-        cmocka_unit_test(names_the_links_that_jobs_share),
-        cmocka_unit_test(says_how_much_of_each_card_it_saw),
-        cmocka_unit_test(says_when_the_recording_was_cut),
-        cmocka_unit_test(an_empty_recording_has_a_page),
-        cmocka_unit_test(what_is_no_recording_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

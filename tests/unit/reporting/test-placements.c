@@ -17,8 +17,7 @@
 static const char *const names[] = { "stage", "plain" };
 
 /* From the tables of Student's distribution. */
-static void
-quantiles_are_those_of_the_tables(void **state)
+UNIT_TEST(quantiles_are_those_of_the_tables)
 {
     static const struct {
         size_t df;
@@ -36,8 +35,7 @@ quantiles_are_those_of_the_tables(void **state)
 }
 
 /* The mean of 1, 2, 3, 4 is 2.5, its standard error sqrt(5 / 3 / 4). */
-static void
-an_interval_is_as_computed_by_hand(void **state)
+UNIT_TEST(an_interval_is_as_computed_by_hand)
 {
     static const double values[] = { 4, NAN, 1, 3, 2, NAN };
     struct interval in = interval_of(values, 6);
@@ -48,8 +46,7 @@ an_interval_is_as_computed_by_hand(void **state)
     assert_float_equal(in.high, 2.5 + 3.1824 * sqrt(5.0 / 12), 1e-9);
 }
 
-static void
-one_measurement_has_no_interval(void **state)
+UNIT_TEST(one_measurement_has_no_interval)
 {
     static const double values[] = { 4, NAN };
     struct interval in = interval_of(values, 2);
@@ -107,8 +104,7 @@ example(void)
     return ps;
 }
 
-static void
-ratios_are_of_the_same_placement(void **state)
+UNIT_TEST(ratios_are_of_the_same_placement)
 {
     struct placements *ps = example();
     struct interval in = placements_ratio(ps, 0, PLACEMENTS_MEAN);
@@ -144,8 +140,7 @@ put(const struct placements *ps, size_t placement,
     return text;
 }
 
-static void
-tables_have_all_figures(void **state)
+UNIT_TEST(tables_have_all_figures)
 {
     struct placements *ps = example();
     char *text = put(ps, 1, NULL);
@@ -182,8 +177,7 @@ tables_have_all_figures(void **state)
 }
 
 /* A simulation has none. */
-static void
-exchanges_are_not_shown_if_no_run_has_them(void **state)
+UNIT_TEST(exchanges_are_not_shown_if_no_run_has_them)
 {
     struct placements *ps = placements_create("ex", "seed", names, 2, 1, 1);
     char *text;
@@ -213,8 +207,7 @@ exchanges_are_not_shown_if_no_run_has_them(void **state)
 }
 
 /* The axis is from 0 to 1, 560 units long from 120 on. */
-static void
-a_page_has_each_ratio_and_the_interval(void **state)
+UNIT_TEST(a_page_has_each_ratio_and_the_interval)
 {
     static const char *const parts[] = {
         "<circle cx=\"400.0\" cy=\"30\" r=\"3\"><title>placement 7: 0.500</",
@@ -240,8 +233,7 @@ find(const cJSON *json, const char *a, int index, const char *b)
                                                   index), b);
 }
 
-static void
-json_has_each_run_and_the_intervals(void **state)
+UNIT_TEST(json_has_each_run_and_the_intervals)
 {
     struct placements *ps = example();
     char *text = put(ps, 0, placements_put_json);
@@ -321,8 +313,7 @@ write_and_read(const char *dir, struct report *r, struct placements *ps,
     return done;
 }
 
-static void
-a_result_that_is_there_is_not_missing(void **state)
+UNIT_TEST_BETWEEN(a_result_that_is_there_is_not_missing, make_dir, remove_dir)
 {
     struct placements *ps =
         placements_create("ex", "placement", names, 2, 1, 1);
@@ -345,8 +336,7 @@ a_result_that_is_there_is_not_missing(void **state)
     placements_destroy(ps);
 }
 
-static void
-failed_and_partial_runs_are_missing(void **state)
+UNIT_TEST_BETWEEN(failed_and_partial_runs_are_missing, make_dir, remove_dir)
 {
     struct placements *ps =
         placements_create("ex", "placement", names, 2, 1, 1);
@@ -375,8 +365,7 @@ failed_and_partial_runs_are_missing(void **state)
     placements_destroy(ps);
 }
 
-static void
-results_of_other_inputs_are_refused(void **state)
+UNIT_TEST_BETWEEN(results_of_other_inputs_are_refused, make_dir, remove_dir)
 {
     struct placements *ps =
         placements_create("ex", "placement", names, 2, 1, 1);
@@ -389,27 +378,4 @@ results_of_other_inputs_are_refused(void **state)
                        "--out");
     assert_int_equal(placements_seconds(ps, 0, PLACEMENTS_MEAN).n, 0);
     placements_destroy(ps);
-}
-
-#define WITH_DIR(TEST) \
-    cmocka_unit_test_setup_teardown(TEST, make_dir, remove_dir)
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantiles_are_those_of_the_tables),
-        cmocka_unit_test(an_interval_is_as_computed_by_hand),
-        cmocka_unit_test(one_measurement_has_no_interval),
-        cmocka_unit_test(ratios_are_of_the_same_placement),
-        cmocka_unit_test(tables_have_all_figures),
-        cmocka_unit_test(exchanges_are_not_shown_if_no_run_has_them),
-        cmocka_unit_test(a_page_has_each_ratio_and_the_interval),
-        cmocka_unit_test(json_has_each_run_and_the_intervals),
-        WITH_DIR(a_result_that_is_there_is_not_missing),
-        WITH_DIR(failed_and_partial_runs_are_missing),
-        WITH_DIR(results_of_other_inputs_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("placements", tests, NULL, NULL);
 }

@@ -37,8 +37,7 @@ read_scenario(const char *text, const int64_t *seed)
 
 /* Draws the same as a scenario with seed 1 did when this was written: a change
  * would change the hosts of every result that names a seed. */
-static void
-a_seed_gives_the_same_hosts_for_ever(void **state)
+UNIT_TEST(a_seed_gives_the_same_hosts_for_ever)
 {
     static const int expected[2][2][4] = {
         { { 4, 3, 1, 2 }, { 4, 0, 2, 5 } },
@@ -59,8 +58,7 @@ a_seed_gives_the_same_hosts_for_ever(void **state)
 }
 
 /* Over many trials each host is drawn about equally often in each role. */
-static void
-hosts_differ_and_all_are_used(void **state)
+UNIT_TEST(hosts_differ_and_all_are_used)
 {
     struct random_placements rp = { .n_workers = 3, .n_servers = 2 };
     int counts[5][7] = { { 0 } };
@@ -104,8 +102,7 @@ count_different(const int (*hosts)[4], int n)
     return different;
 }
 
-static void
-seeds_searches_and_trials_draw_independently(void **state)
+UNIT_TEST(seeds_searches_and_trials_draw_independently)
 {
     int hosts[3][50][4];
 
@@ -125,8 +122,7 @@ seeds_searches_and_trials_draw_independently(void **state)
 
 /* The specification that the simulator reads, the text that "search run" reads
  * and the draw have the same hosts. */
-static void
-every_reader_gets_the_drawn_hosts(void **state)
+UNIT_TEST(every_reader_gets_the_drawn_hosts)
 {
     static const char text[] = SCENARIO(
         TWO_AND_TWO, SEARCH("a", "1", PLACED) ", " SEARCH("b", "3", ""));
@@ -165,8 +161,7 @@ every_reader_gets_the_drawn_hosts(void **state)
     scenario_destroy(s);
 }
 
-static void
-the_seed_of_the_text_is_1_or_its_own(void **state)
+UNIT_TEST(the_seed_of_the_text_is_1_or_its_own)
 {
     struct scenario *s = read_scenario(
         SCENARIO(TWO_AND_TWO, SEARCH("a", "1", "")), NULL);
@@ -183,8 +178,7 @@ the_seed_of_the_text_is_1_or_its_own(void **state)
     scenario_destroy(s);
 }
 
-static void
-peers_have_no_servers(void **state)
+UNIT_TEST(peers_have_no_servers)
 {
     struct scenario *s = read_scenario(
         SCENARIO(RANDOM("\"workers\": 3, \"servers\": 0"),
@@ -234,8 +228,7 @@ static const struct {
       "at most 8 are allowed" },
 };
 
-static void
-names_the_member_at_fault(void **state)
+UNIT_TEST(names_the_member_at_fault)
 {
     const int64_t seed = 3;
 
@@ -252,21 +245,4 @@ names_the_member_at_fault(void **state)
         assert_null(s);
         free(error);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_seed_gives_the_same_hosts_for_ever),
-        cmocka_unit_test(hosts_differ_and_all_are_used),
-        cmocka_unit_test(seeds_searches_and_trials_draw_independently),
-        cmocka_unit_test(every_reader_gets_the_drawn_hosts),
-        cmocka_unit_test(the_seed_of_the_text_is_1_or_its_own),
-        cmocka_unit_test(peers_have_no_servers),
-        cmocka_unit_test(names_the_member_at_fault),
-    };
-
-    return cmocka_run_group_tests_name("random-placements", tests, NULL,
-                                       NULL);
 }

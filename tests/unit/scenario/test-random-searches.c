@@ -31,8 +31,7 @@ read_scenario(const char *text, int64_t seed)
 
 /* Draws the same as when this was written: a change would change the searches
  * of every result that names a seed. */
-static void
-a_seed_gives_the_same_searches_for_ever(void **state)
+UNIT_TEST(a_seed_gives_the_same_searches_for_ever)
 {
     struct scenario *s = read_scenario(RANDOM(""), 1);
     char *drawn = strdup("");
@@ -101,8 +100,7 @@ add_search(const struct scenario_search *ss, struct sums *sums)
 
 /* Medians of logarithmic ranges are geometric means.  The limits are four
  * standard deviations away. */
-static void
-a_thousand_searches_have_the_documented_distributions(void **state)
+UNIT_TEST(a_thousand_searches_have_the_documented_distributions)
 {
     struct sums sums = { .rings = 0 };
 
@@ -131,8 +129,7 @@ a_thousand_searches_have_the_documented_distributions(void **state)
 }
 
 /* Fewer searches, with other arrivals, are the first of more. */
-static void
-a_search_is_independent_of_the_number_of_searches(void **state)
+UNIT_TEST(a_search_is_independent_of_the_number_of_searches)
 {
     struct scenario *few = read_scenario(RANDOM("\"searches\": 3"), 9);
     struct scenario *more = read_scenario(RANDOM("\"searches\": 20"), 9);
@@ -146,8 +143,7 @@ a_search_is_independent_of_the_number_of_searches(void **state)
     scenario_destroy(more);
 }
 
-static void
-members_replace_the_ranges(void **state)
+UNIT_TEST(members_replace_the_ranges)
 {
     struct scenario *s = read_scenario(
         RANDOM("\"searches\": 5, \"span_s\": 8, \"rings\": 1,"
@@ -171,8 +167,7 @@ members_replace_the_ranges(void **state)
 }
 
 /* Searches that the scenario names come first. */
-static void
-drawn_searches_follow_the_others(void **state)
+UNIT_TEST(drawn_searches_follow_the_others)
 {
     struct scenario *s = read_scenario(
         SCENARIO("\"random_searches\": {\"searches\": 2}, \"searches\": ["
@@ -219,8 +214,7 @@ static const struct {
       "search without them is needed" },
 };
 
-static void
-names_the_member_at_fault(void **state)
+UNIT_TEST(names_the_member_at_fault)
 {
     for (size_t i = 0; i < sizeof bad_scenarios / sizeof *bad_scenarios; i++) {
         struct scenario *s;
@@ -233,20 +227,4 @@ names_the_member_at_fault(void **state)
         assert_null(s);
         free(error);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_seed_gives_the_same_searches_for_ever),
-        cmocka_unit_test(
-            a_thousand_searches_have_the_documented_distributions),
-        cmocka_unit_test(a_search_is_independent_of_the_number_of_searches),
-        cmocka_unit_test(members_replace_the_ranges),
-        cmocka_unit_test(drawn_searches_follow_the_others),
-        cmocka_unit_test(names_the_member_at_fault),
-    };
-
-    return cmocka_run_group_tests_name("random-searches", tests, NULL, NULL);
 }

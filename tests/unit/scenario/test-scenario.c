@@ -145,16 +145,14 @@ assert_refused(const char *text, const char *message)
     assert_null(s);
 }
 
-static void
-names_the_member_at_fault(void **state OVS_UNUSED)
+UNIT_TEST(names_the_member_at_fault)
 {
     for (size_t i = 0; i < ARRAY_SIZE(bad_scenarios); i++) {
         assert_refused(bad_scenarios[i].text, bad_scenarios[i].error);
     }
 }
 
-static void
-refuses_what_orders_no_traffic(void **state OVS_UNUSED)
+UNIT_TEST(refuses_what_orders_no_traffic)
 {
     assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
                         " \"actuator\": \"xdp\", " TAIL(ONE),
@@ -177,8 +175,7 @@ refuses_what_orders_no_traffic(void **state OVS_UNUSED)
                    "\"shim\" or \"bpf\" is needed");
 }
 
-static void
-reads_an_actuator_of_each_host(void **state OVS_UNUSED)
+UNIT_TEST(reads_an_actuator_of_each_host)
 {
     struct scenario *s;
     char *text;
@@ -204,8 +201,7 @@ reads_an_actuator_of_each_host(void **state OVS_UNUSED)
     scenario_destroy(s);
 }
 
-static void
-reads_a_complete_scenario(void **state OVS_UNUSED)
+UNIT_TEST(reads_a_complete_scenario)
 {
     struct scenario *s;
     char *error;
@@ -238,8 +234,7 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
     scenario_destroy(s);
 }
 
-static void
-reads_a_fabric_with_racks(void **state OVS_UNUSED)
+UNIT_TEST(reads_a_fabric_with_racks)
 {
     struct scenario *s;
     char *error, *fabric;
@@ -259,8 +254,7 @@ reads_a_fabric_with_racks(void **state OVS_UNUSED)
     scenario_destroy(s);
 }
 
-static void
-reads_cojobs_of_commands(void **state OVS_UNUSED)
+UNIT_TEST(reads_cojobs_of_commands)
 {
     const struct scenario_cojob *cojob;
     struct scenario *s;
@@ -295,8 +289,7 @@ reads_cojobs_of_commands(void **state OVS_UNUSED)
     scenario_destroy(s);
 }
 
-static void
-replaces_words_of_a_command(void **state OVS_UNUSED)
+UNIT_TEST(replaces_words_of_a_command)
 {
     static const char *const values[N_WORDS] = {
         [WORD_RANK] = "1", [WORD_WORLD] = "3", [WORD_HOSTS] = "a,b,c",
@@ -320,8 +313,7 @@ replaces_words_of_a_command(void **state OVS_UNUSED)
     }
 }
 
-static void
-reads_the_scenarios_that_we_ship(void **state OVS_UNUSED)
+UNIT_TEST(reads_the_scenarios_that_we_ship)
 {
     static const char *const files[] = {
         "lab/scenarios/smoke.json",    "lab/scenarios/quickstart.json",
@@ -336,21 +328,4 @@ reads_the_scenarios_that_we_ship(void **state OVS_UNUSED)
         assert_no_error(scenario_from_file(files[i], NULL, &s));
         scenario_destroy(s);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_the_member_at_fault),
-        cmocka_unit_test(refuses_what_orders_no_traffic),
-        cmocka_unit_test(reads_an_actuator_of_each_host),
-        cmocka_unit_test(reads_a_complete_scenario),
-        cmocka_unit_test(reads_a_fabric_with_racks),
-        cmocka_unit_test(reads_cojobs_of_commands),
-        cmocka_unit_test(replaces_words_of_a_command),
-        cmocka_unit_test(reads_the_scenarios_that_we_ship),
-    };
-
-    return cmocka_run_group_tests_name("scenario", tests, NULL, NULL);
 }

@@ -341,6 +341,47 @@ world_open(struct world *w, uint16_t port)
     world_open_far(w, port, MS);
 }
 
+void
+world_remove_shim(struct world *w, int host)
+{
+    cc_destroy(w->sides[host].cc);
+    w->sides[host].cc = NULL;
+}
+
+/* Data of flow 'port' leave the sender's shim, and arrive if 'arrives'.
+ * Returns their queue. */
+uint16_t
+world_data(struct world *w, uint16_t port, bool arrives)
+{
+    struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
+    struct verdict v;
+    struct cc_packet p;
+
+    data.payload = DATA;
+    packet_make(&p, &data);
+    v = world_leave(w, SENDER, &p, 0);
+    if (arrives) {
+        assert_true(world_arrive(w, SENDER, &p, 0));
+    }
+    return v.queue;
+}
+
+/* Data of flow 'port' leave with 'ecn'.  Returns the one with which they
+ * arrive. */
+uint8_t
+world_ecn(struct world *w, uint16_t port, uint8_t ecn)
+{
+    struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
+    struct segment seg;
+    struct cc_packet p;
+
+    data.payload = DATA;
+    data.ecn = ecn;
+    world_carry(w, SENDER, &data, &p);
+    assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
+    return seg.ecn;
+}
+
 /* 'n' segments of data of flow 'port', one each 'ns', and their
  * acknowledgements.  Returns the last window that the sender saw, in bytes,
  * and, in '*queue', where the last data went. */
@@ -350,16 +391,13 @@ world_bulk(struct world *w, uint16_t port, int n, uint64_t ns, uint16_t *queue)
     uint32_t window = 0;
 
     for (int i = 0; i < n; i++) {
-        struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
+        uint16_t out = world_data(w, port, true);
         struct packet_spec ack = world_spec(w, RECEIVER, port, SEGMENT_ACK);
         struct segment seg;
-        struct verdict v;
         struct cc_packet p;
 
-        data.payload = DATA;
-        v = world_carry(w, SENDER, &data, &p);
         if (queue) {
-            *queue = v.queue;
+            *queue = out;
         }
         /* All earlier windows are used up. */
         ack.ack = w->stamp * 100000;

@@ -72,8 +72,7 @@ int world_set_up(void **state);
 int world_set_up_strict(void **state);  /* The switch serves the ranks. */
 int world_tear_down(void **state);
 
-#define WORLD_TEST(NAME) \
-    cmocka_unit_test_setup_teardown(NAME, world_set_up, world_tear_down)
+#define WORLD_TEST(NAME) UNIT_TEST_BETWEEN(NAME, world_set_up, world_tear_down)
 struct packet_spec world_spec(struct world *w, int from, uint16_t port,
                               uint8_t flags);
 struct verdict world_leave(struct world *w, int from, struct cc_packet *p,
@@ -88,6 +87,9 @@ void world_poll(struct world *w, uint64_t ns);
 void world_restart(struct world *w, int host, uint64_t seed);
 void world_take_over(struct world *w, int side, uint64_t seed);
 void world_open(struct world *w, uint16_t port);
+void world_remove_shim(struct world *w, int host);
+uint16_t world_data(struct world *w, uint16_t port, bool arrives);
+uint8_t world_ecn(struct world *w, uint16_t port, uint8_t ecn);
 void world_open_far(struct world *w, uint16_t port, uint64_t rtt);
 uint32_t world_bulk(struct world *w, uint16_t port, int n, uint64_t ns,
                     uint16_t *queue);

@@ -60,14 +60,12 @@ is_bad(const char *file)
     free(text);
 }
 
-static void
-accepts_valid_rules(void **state)
+UNIT_TEST(accepts_valid_rules)
 {
     for_each_file("tests/replay-rules/good/*.json", 3, is_good);
 }
 
-static void
-names_the_error_and_its_place(void **state)
+UNIT_TEST(names_the_error_and_its_place)
 {
     for_each_file("tests/replay-rules/bad/*.json", 20, is_bad);
 }
@@ -100,8 +98,7 @@ make_key(uint8_t protocol, const char *local, uint16_t local_port,
     return key;
 }
 
-static void
-the_first_matching_rule_decides(void **state)
+UNIT_TEST(the_first_matching_rule_decides)
 {
     struct replay_rules *rules = parse(
         HEAD
@@ -154,8 +151,7 @@ direction(const struct replay_rules *rules, uint8_t to_mac, uint8_t from_mac,
     return replay_rules_direction(rules, f, sizeof f);
 }
 
-static void
-senders_decide_before_receivers_and_macs_before_addresses(void **state)
+UNIT_TEST(senders_decide_before_receivers_and_macs_before_addresses)
 {
     struct replay_rules *rules = parse(HEAD "]}");
 
@@ -170,18 +166,4 @@ senders_decide_before_receivers_and_macs_before_addresses(void **state)
     assert_int_equal(replay_rules_direction(rules, (const uint8_t *) "", 0),
                      REPLAY_SKIP);
     replay_rules_destroy(rules);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts_valid_rules),
-        cmocka_unit_test(names_the_error_and_its_place),
-        cmocka_unit_test(the_first_matching_rule_decides),
-        cmocka_unit_test(
-            senders_decide_before_receivers_and_macs_before_addresses),
-    };
-
-    return cmocka_run_group_tests_name("replay-rules", tests, NULL, NULL);
 }

@@ -63,8 +63,7 @@ make(struct frame *f, int family, uint8_t flags, uint32_t options,
     f->verdict.is_ip = true;
 }
 
-static void
-only_pure_acknowledgements_are_steered(void **state)
+UNIT_TEST(only_pure_acknowledgements_are_steered)
 {
     static const struct {
         uint8_t flags;
@@ -99,8 +98,7 @@ only_pure_acknowledgements_are_steered(void **state)
     }
 }
 
-static void
-other_packets_are_not_steered(void **state)
+UNIT_TEST(other_packets_are_not_steered)
 {
     struct frame f;
 
@@ -123,8 +121,7 @@ other_packets_are_not_steered(void **state)
 
 /* Whatever a header says, nothing behind the frame's end is read: the frame is
  * as long as its memory, and sanitizers look. */
-static void
-wrong_lengths_are_survived(void **state)
+UNIT_TEST(wrong_lengths_are_survived)
 {
     srandom(1);
     for (int i = 0; i < 100000; i++) {
@@ -147,8 +144,7 @@ wrong_lengths_are_survived(void **state)
     }
 }
 
-static void
-each_job_has_its_own_queue(void **state)
+UNIT_TEST(each_job_has_its_own_queue)
 {
     static struct ack_queues acks;
     struct frame f[3];
@@ -180,17 +176,4 @@ each_job_has_its_own_queue(void **state)
     assert_int_equal(v[0].queue, 9);
     assert_int_equal(v[2].queue, 8);
     assert_int_equal(n_asked, 3);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_pure_acknowledgements_are_steered),
-        cmocka_unit_test(other_packets_are_not_steered),
-        cmocka_unit_test(wrong_lengths_are_survived),
-        cmocka_unit_test(each_job_has_its_own_queue),
-    };
-
-    return cmocka_run_group_tests_name("shim-ack-queue", tests, NULL, NULL);
 }

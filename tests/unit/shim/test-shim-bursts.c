@@ -65,8 +65,7 @@ check(uint64_t period, uint64_t bytes, double duty, double tolerance)
                 && p.duty <= 1e6 * (duty + tolerance));
 }
 
-static void
-sees_iterations_after_a_few_bursts(void **state)
+UNIT_TEST_BETWEEN(sees_iterations_after_a_few_bursts, begin, NULL)
 {
     struct shim_burst_stats p;
 
@@ -81,8 +80,7 @@ sees_iterations_after_a_few_bursts(void **state)
     assert_in_range(p.regularity, 600000, 700000);
 }
 
-static void
-is_not_misled_by_jitter_and_gaps_within(void **state)
+UNIT_TEST_BETWEEN(is_not_misled_by_jitter_and_gaps_within, begin, NULL)
 {
     static const struct {
         uint64_t compute, gap;
@@ -114,8 +112,7 @@ is_not_misled_by_jitter_and_gaps_within(void **state)
     }
 }
 
-static void
-parts_of_an_iteration_are_not_iterations(void **state)
+UNIT_TEST_BETWEEN(parts_of_an_iteration_are_not_iterations, begin, NULL)
 {
     for (int i = 0; i < 20; i++) {
         for (int layer = 0; layer < 4; layer++) {
@@ -128,8 +125,7 @@ parts_of_an_iteration_are_not_iterations(void **state)
     check(4 * (10500 * US) + 300 * MS, 4 * 50 * 1500, 0.1, 0.05);
 }
 
-static void
-heartbeats_in_the_silence_do_not_matter(void **state)
+UNIT_TEST_BETWEEN(heartbeats_in_the_silence_do_not_matter, begin, NULL)
 {
     for (int i = 0; i < 20; i++) {
         burst(500, 50 * US, 0.2);
@@ -143,8 +139,7 @@ heartbeats_in_the_silence_do_not_matter(void **state)
     check(275 * MS, 750000, 0.09, 0.08);
 }
 
-static void
-follows_a_job_that_changes(void **state)
+UNIT_TEST_BETWEEN(follows_a_job_that_changes, begin, NULL)
 {
     for (int i = 0; i < 50; i++) {
         burst(100, 100 * US, 0.2);
@@ -159,8 +154,7 @@ follows_a_job_that_changes(void **state)
     check(40 * MS, 30000, 0.05, 0.05);
 }
 
-static void
-claims_nothing_of_what_has_no_bursts(void **state)
+UNIT_TEST_BETWEEN(claims_nothing_of_what_has_no_bursts, begin, NULL)
 {
     struct shim_burst_stats p;
     int n = 0;
@@ -177,8 +171,7 @@ claims_nothing_of_what_has_no_bursts(void **state)
     assert_in_range(n, 0, 5);
 }
 
-static void
-forgets_what_is_over(void **state)
+UNIT_TEST_BETWEEN(forgets_what_is_over, begin, NULL)
 {
     struct shim_burst_stats p;
 
@@ -191,8 +184,7 @@ forgets_what_is_over(void **state)
     assert_true(burst_train_get(&train, now - SECOND, &p));
 }
 
-static void
-a_slot_that_changes_hands_begins_again(void **state)
+UNIT_TEST_BETWEEN(a_slot_that_changes_hands_begins_again, begin, NULL)
 {
     struct bursts *b = bursts_create();
     struct shim_burst_stats s;
@@ -223,8 +215,7 @@ a_slot_that_changes_hands_begins_again(void **state)
     bursts_destroy(b);
 }
 
-static void
-keeps_the_bytes_of_the_last_second(void **state)
+UNIT_TEST_BETWEEN(keeps_the_bytes_of_the_last_second, begin, NULL)
 {
     struct bursts *b = bursts_create();
     struct shim_bin bins[SHIM_MAX_BINS];
@@ -271,8 +262,7 @@ keeps_the_bytes_of_the_last_second(void **state)
     bursts_destroy(b);
 }
 
-static void
-loses_no_byte_between_bins(void **state)
+UNIT_TEST_BETWEEN(loses_no_byte_between_bins, begin, NULL)
 {
     struct bursts *b = bursts_create();
     struct shim_bin bins[SHIM_MAX_BINS];
@@ -300,27 +290,4 @@ loses_no_byte_between_bins(void **state)
     }
     assert_int_equal(told, sent);
     bursts_destroy(b);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(sees_iterations_after_a_few_bursts, begin),
-        cmocka_unit_test_setup(is_not_misled_by_jitter_and_gaps_within,
-                               begin),
-        cmocka_unit_test_setup(parts_of_an_iteration_are_not_iterations,
-                               begin),
-        cmocka_unit_test_setup(heartbeats_in_the_silence_do_not_matter,
-                               begin),
-        cmocka_unit_test_setup(follows_a_job_that_changes, begin),
-        cmocka_unit_test_setup(claims_nothing_of_what_has_no_bursts, begin),
-        cmocka_unit_test_setup(forgets_what_is_over, begin),
-        cmocka_unit_test_setup(a_slot_that_changes_hands_begins_again,
-                               begin),
-        cmocka_unit_test_setup(keeps_the_bytes_of_the_last_second, begin),
-        cmocka_unit_test_setup(loses_no_byte_between_bins, begin),
-    };
-
-    return cmocka_run_group_tests_name("shim-bursts", tests, NULL, NULL);
 }

@@ -58,8 +58,7 @@ random_shares(struct cc_share *s)
 }
 
 /* Cases with an obvious result. */
-static void
-fills_ranks_in_order(void **state)
+UNIT_TEST(fills_ranks_in_order)
 {
     struct cc_share s[] = {
         { .demand = 100 * MBIT, .rank = 2, .id = 0 },
@@ -87,8 +86,7 @@ fills_ranks_in_order(void **state)
     allocate(s, 0, 100, 0.1);
 }
 
-static void
-grants_sum_to_the_budget(void **state)
+UNIT_TEST(grants_sum_to_the_budget)
 {
     struct cc_share s[MAX];
 
@@ -103,8 +101,7 @@ grants_sum_to_the_budget(void **state)
 }
 
 /* No share exceeds its demand while another one has less than its own. */
-static void
-demands_are_caps(void **state)
+UNIT_TEST(demands_are_caps)
 {
     struct cc_share s[MAX];
 
@@ -124,8 +121,7 @@ demands_are_caps(void **state)
 
 /* With equal demand, an earlier rank gets no less; shares of equal rank differ
  * by rounding only; each gets the floor. */
-static void
-rank_is_monotone_and_the_floor_holds(void **state)
+UNIT_TEST(rank_is_monotone_and_the_floor_holds)
 {
     struct cc_share s[MAX];
 
@@ -153,8 +149,7 @@ rank_is_monotone_and_the_floor_holds(void **state)
 }
 
 /* Within a rank, only a flow with a smaller demand gets less. */
-static void
-ranks_are_max_min(void **state)
+UNIT_TEST(ranks_are_max_min)
 {
     struct cc_share s[MAX];
 
@@ -172,8 +167,7 @@ ranks_are_max_min(void **state)
     }
 }
 
-static void
-budget_stays_in_its_bounds(void **state)
+UNIT_TEST(budget_stays_in_its_bounds)
 {
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc_budget b = { 0 };
@@ -197,8 +191,7 @@ budget_stays_in_its_bounds(void **state)
 
 /* With senders that honour grants after a round trip, the phantom queue of a
  * start at twice the rate drains and does not return. */
-static void
-phantom_queue_drains_without_overshoot(void **state)
+UNIT_TEST(phantom_queue_drains_without_overshoot)
 {
     enum { DELAY = 10, STEP_NS = 100000 };
     struct cc_law law = CC_LAW_DEFAULT;
@@ -231,8 +224,7 @@ phantom_queue_drains_without_overshoot(void **state)
 
 /* If a flow cannot be limited, the others keep their grants; otherwise the
  * budget falls by a quarter at most. */
-static void
-an_unlimited_flow_does_not_lower_the_budget(void **state)
+UNIT_TEST(an_unlimited_flow_does_not_lower_the_budget)
 {
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc_budget b = { 0 };
@@ -254,8 +246,7 @@ an_unlimited_flow_does_not_lower_the_budget(void **state)
 
 /* Excess of a later rank does not lower the grants of earlier ones; excess of
  * the first rank does. */
-static void
-excess_lowers_the_budget_of_its_rank_and_later(void **state)
+UNIT_TEST(excess_lowers_the_budget_of_its_rank_and_later)
 {
     const uint64_t full = 97 * MBIT, cut = 97 * MBIT / 4 * 3;
     struct cc_law law = CC_LAW_DEFAULT;
@@ -334,8 +325,7 @@ later_rate(struct cc_budget *b, enum later kind, uint64_t bps, int ms)
 }
 
 /* The first rank has the whole link but its sender is busy. */
-static void
-what_a_busy_sender_cannot_use_is_granted_again(void **state)
+UNIT_TEST(what_a_busy_sender_cannot_use_is_granted_again)
 {
     struct cc_budget b = { 0 };
 
@@ -351,32 +341,11 @@ what_a_busy_sender_cannot_use_is_granted_again(void **state)
 }
 
 /* A queue that serves the ranks in order may be long. */
-static void
-sorted_ranks_get_all_until_the_queue_is_long(void **state)
+UNIT_TEST(sorted_ranks_get_all_until_the_queue_is_long)
 {
     struct cc_budget b = { 0 };
 
     assert_int_equal(later_rate(&b, SORTED, 100 * MBIT, 1), 100 * MBIT);
     assert_int_equal(later_rate(&b, SORTED, 200 * MBIT, 2), 100 * MBIT);
     assert_true(later_rate(&b, SORTED, 200 * MBIT, 3) < 5 * MBIT);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fills_ranks_in_order),
-        cmocka_unit_test(grants_sum_to_the_budget),
-        cmocka_unit_test(demands_are_caps),
-        cmocka_unit_test(rank_is_monotone_and_the_floor_holds),
-        cmocka_unit_test(ranks_are_max_min),
-        cmocka_unit_test(budget_stays_in_its_bounds),
-        cmocka_unit_test(an_unlimited_flow_does_not_lower_the_budget),
-        cmocka_unit_test(excess_lowers_the_budget_of_its_rank_and_later),
-        cmocka_unit_test(phantom_queue_drains_without_overshoot),
-        cmocka_unit_test(what_a_busy_sender_cannot_use_is_granted_again),
-        cmocka_unit_test(sorted_ranks_get_all_until_the_queue_is_long),
-    };
-
-    return cmocka_run_group_tests_name("shim-cc-allocate", tests, NULL, NULL);
 }

@@ -54,8 +54,8 @@ be_silent(struct world *w, uint64_t ns, bool lossy)
 
 /* The floor is a segment each 5 ms: by silence alone the receiver would need
  * 10 ms to detect that the flow has no data. */
-static void
-a_flow_without_data_gives_up_its_share(void **state)
+UNIT_TEST_BETWEEN(a_flow_without_data_gives_up_its_share, set_up,
+                  world_tear_down)
 {
     struct world *w = *state;
 
@@ -90,23 +90,22 @@ pause_first(struct world *w, int waits, uint64_t late)
     return obedient_rate(w, &flows[1]);
 }
 
-static void
-a_flow_with_queued_data_keeps_its_share(void **state)
+UNIT_TEST_BETWEEN(a_flow_with_queued_data_keeps_its_share, set_up,
+                  world_tear_down)
 {
     assert_true(pause_first(*state, 0, MS) < 6 * MBIT);
 }
 
 /* What does not arrive is granted again, little by little, until some time
  * after the last report. */
-static void
-a_flow_that_waits_for_its_uplink_lends_its_share(void **state)
+UNIT_TEST_BETWEEN(a_flow_that_waits_for_its_uplink_lends_its_share, set_up,
+                  world_tear_down)
 {
     assert_in_range(pause_first(*state, 0, 3 * MS), 10 * MBIT, 25 * MBIT);
     assert_true(pause_first(*state, 0, 0) < 6 * MBIT);
 }
 
-static void
-a_busy_uplink_is_reported_each_5_ms(void **state)
+UNIT_TEST_BETWEEN(a_busy_uplink_is_reported_each_5_ms, set_up, world_tear_down)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -119,15 +118,15 @@ a_busy_uplink_is_reported_each_5_ms(void **state)
     assert_in_range(sender->n_messages, 4, 5);
 }
 
-static void
-a_flow_with_a_small_grant_may_wait_for_its_uplink(void **state)
+UNIT_TEST_BETWEEN(a_flow_with_a_small_grant_may_wait_for_its_uplink, set_up,
+                  world_tear_down)
 {
     assert_true(pause_first(*state, 1, 3 * MS) < 6 * MBIT);
 }
 
 /* A report that was sent too early does no harm. */
-static void
-a_flow_with_new_data_gets_its_share_back(void **state)
+UNIT_TEST_BETWEEN(a_flow_with_new_data_gets_its_share_back, set_up,
+                  world_tear_down)
 {
     struct world *w = *state;
 
@@ -140,8 +139,7 @@ a_flow_with_new_data_gets_its_share_back(void **state)
 }
 
 /* A grant after the report repeats it, once if it arrives. */
-static void
-a_lost_empty_message_is_repeated(void **state)
+UNIT_TEST_BETWEEN(a_lost_empty_message_is_repeated, set_up, world_tear_down)
 {
     struct world *w = *state;
 
@@ -152,30 +150,10 @@ a_lost_empty_message_is_repeated(void **state)
 }
 
 /* The end of a burst causes one message, not one in each poll. */
-static void
-an_empty_queue_is_reported_once(void **state)
+UNIT_TEST_BETWEEN(an_empty_queue_is_reported_once, set_up, world_tear_down)
 {
     struct world *w = *state;
 
     world_obey(w, flows, 1, 100 * MS);
     assert_int_equal(be_silent(w, 40 * MS, false), 1);
-}
-
-int
-main(void)
-{
-#define FLOW_TEST(NAME) \
-    cmocka_unit_test_setup_teardown(NAME, set_up, world_tear_down)
-    const struct CMUnitTest tests[] = {
-        FLOW_TEST(a_flow_without_data_gives_up_its_share),
-        FLOW_TEST(a_flow_with_queued_data_keeps_its_share),
-        FLOW_TEST(a_flow_that_waits_for_its_uplink_lends_its_share),
-        FLOW_TEST(a_busy_uplink_is_reported_each_5_ms),
-        FLOW_TEST(a_flow_with_a_small_grant_may_wait_for_its_uplink),
-        FLOW_TEST(a_flow_with_new_data_gets_its_share_back),
-        FLOW_TEST(a_lost_empty_message_is_repeated),
-        FLOW_TEST(an_empty_queue_is_reported_once),
-    };
-
-    return cmocka_run_group_tests_name("shim-cc-empty", tests, NULL, NULL);
 }

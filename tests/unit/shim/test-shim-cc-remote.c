@@ -6,40 +6,57 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "shim/cc/hello.h"
+#include "shim/cc/message.h"
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"
 
 /* Only windows: the remote host has no shim and receives no message. */
-static void
-a_receiver_alone_limits_windows(void **state)
+WORLD_TEST(a_receiver_alone_limits_windows)
 {
     struct world *w = *state;
-    struct job_slots *slots = w->sides[SENDER].slots;
     uint16_t queue = 0;
     uint32_t window;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     world_open(w, 1);
     window = world_bulk(w, 1, 300, GAP, &queue);
     assert_int_equal(queue, 0);
     assert_in_range(window, 3 * DATA, 97 * MBIT / 8 / 1000 * 11 / 10);
     assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
-    w->sides[SENDER].slots = slots;
+}
+
+/* It cannot get other windows by SYNs that its peer does not take. */
+WORLD_TEST(a_sender_is_not_unlimited_by_another_syn)
+{
+    struct world *w = *state;
+
+    world_remove_shim(w, SENDER);
+    world_open(w, 1);
+    world_bulk(w, 1, 300, GAP, NULL);
+    for (int i = 0; i < 8; i++) {
+        struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
+        struct packet_spec ack = world_spec(w, RECEIVER, 1, SEGMENT_ACK);
+        struct cc_packet p;
+
+        syn.seq = i & 1;
+        syn.has_scale = i & 2;
+        syn.flags |= i & 4 ? SEGMENT_ACK : 0;
+        world_carry(w, SENDER, &syn, &p);
+        world_carry(w, RECEIVER, &ack, &p);
+        assert_in_range(world_bulk(w, 1, 100, GAP, NULL), 3 * DATA,
+                        97 * MBIT / 8 / 1000 * 11 / 10);
+    }
 }
 
 /* The remote host has no shim: this one only adds its option to the SYN. */
-static void
-a_sender_alone_is_plain_tcp(void **state)
+WORLD_TEST(a_sender_alone_is_plain_tcp)
 {
     struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
     uint16_t queue = 1;
     struct cc_packet p;
 
-    cc_destroy(w->sides[RECEIVER].cc);
-    w->sides[RECEIVER].cc = NULL;
+    world_remove_shim(w, RECEIVER);
     packet_make(&p, &syn);
     world_leave(w, SENDER, &p, 0);
     assert_int_equal(p.frame.headroom, PACKET_ROOM - HELLO_BYTES);
@@ -55,8 +72,7 @@ a_sender_alone_is_plain_tcp(void **state)
 
 /* A connection that is older than the shims is detected by its ACKs, and only
  * paced. */
-static void
-an_old_connection_is_only_paced(void **state)
+WORLD_TEST(an_old_connection_is_only_paced)
 {
     struct world *w = *state;
     uint16_t queue = 0;
@@ -67,8 +83,7 @@ an_old_connection_is_only_paced(void **state)
 }
 
 /* The receiver's shim is gone: its grants end. */
-static void
-grants_end_unless_renewed(void **state)
+WORLD_TEST(grants_end_unless_renewed)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -78,12 +93,7 @@ grants_end_unless_renewed(void **state)
     world_bulk(w, 1, 100, GAP, &queue);
     assert_true(sender->rate[queue] > 0);
     for (int i = 0; i < 200; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        packet_make(&p, &data);
-        world_leave(w, SENDER, &p, 0);
+        world_data(w, 1, false);
         world_poll(w, MS);
         w->sides[RECEIVER].n_messages = 0;
     }
@@ -97,8 +107,7 @@ grants_end_unless_renewed(void **state)
 }
 
 /* The core's marks lower a flow's rate, and do not reach the host. */
-static void
-marks_of_the_core_lower_the_rate(void **state)
+WORLD_TEST(marks_of_the_core_lower_the_rate)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -144,8 +153,7 @@ marks_of_the_core_lower_the_rate(void **state)
     assert_true(sender->rate[queue] > 60 * MBIT);
 }
 
-static void
-ecn_of_the_hosts_is_left_alone(void **state)
+WORLD_TEST(ecn_of_the_hosts_is_left_alone)
 {
     struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN | SEGMENT_ECE
@@ -157,14 +165,7 @@ ecn_of_the_hosts_is_left_alone(void **state)
     world_carry(w, RECEIVER, &syn, &p);
     world_bulk(w, 1, 100, GAP, NULL);
     for (uint8_t ecn = 0; ecn < 4; ecn++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct segment seg;
-
-        data.payload = DATA;
-        data.ecn = ecn;
-        world_carry(w, SENDER, &data, &p);
-        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
-        assert_int_equal(seg.ecn, ecn);
+        assert_int_equal(world_ecn(w, 1, ecn), ecn);
     }
     assert_int_equal(world_stats(w, RECEIVER).cc_marks, 0);
 }
@@ -187,10 +188,7 @@ pass_other_hosts(struct world *w, bool goes_on)
         packet_make(&p, &other);
         assert_true(world_arrive(w, SENDER, &p, 0));
         if (i % 50 == 0 && goes_on) {
-            struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-
-            data.payload = DATA;
-            world_carry(w, SENDER, &data, &p);
+            world_data(w, 1, true);
         }
         for (int j = 0; i % 50 == 0 && j < 12; j++) {
             world_poll(w, 100 * MS);
@@ -199,8 +197,7 @@ pass_other_hosts(struct world *w, bool goes_on)
     }
 }
 
-static void
-other_hosts_do_not_replace_one_with_packets(void **state)
+WORLD_TEST(other_hosts_do_not_replace_one_with_packets)
 {
     struct world *w = *state;
 
@@ -210,11 +207,7 @@ other_hosts_do_not_replace_one_with_packets(void **state)
 
     /* No acknowledgement, so no new hello, is needed for a grant. */
     for (int i = 0; i < 50; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        world_carry(w, SENDER, &data, &p);
+        world_data(w, 1, true);
         world_poll(w, GAP);
     }
     assert_true(world_stats(w, RECEIVER).cc_grants_sent > 0);
@@ -222,8 +215,7 @@ other_hosts_do_not_replace_one_with_packets(void **state)
 
 /* The receiver keeps the connection, whose windows it translates, but not the
  * record of its remote host. */
-static void
-a_flow_that_was_idle_finds_its_remote_shim_again(void **state)
+WORLD_TEST(a_flow_that_was_idle_finds_its_remote_shim_again)
 {
     struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
@@ -238,21 +230,4 @@ a_flow_that_was_idle_finds_its_remote_shim_again(void **state)
     world_poll(w, 61000 * MS);
     world_bulk(w, 1, 50, GAP, NULL);
     assert_true(world_stats(w, SENDER).cc_grants_taken > 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(a_receiver_alone_limits_windows),
-        WORLD_TEST(a_sender_alone_is_plain_tcp),
-        WORLD_TEST(an_old_connection_is_only_paced),
-        WORLD_TEST(grants_end_unless_renewed),
-        WORLD_TEST(other_hosts_do_not_replace_one_with_packets),
-        WORLD_TEST(a_flow_that_was_idle_finds_its_remote_shim_again),
-        WORLD_TEST(marks_of_the_core_lower_the_rate),
-        WORLD_TEST(ecn_of_the_hosts_is_left_alone),
-    };
-
-    return cmocka_run_group_tests_name("shim-cc-remote", tests, NULL, NULL);
 }

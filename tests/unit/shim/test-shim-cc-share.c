@@ -9,8 +9,7 @@
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"
 
-static void
-flows_share_the_link_equally(void **state)
+WORLD_TEST(flows_share_the_link_equally)
 {
     struct world *w = *state;
     uint16_t queues[4];
@@ -33,14 +32,12 @@ flows_share_the_link_equally(void **state)
 }
 
 /* With three segments at least, no ACK is delayed. */
-static void
-a_window_holds_three_segments_at_least(void **state)
+WORLD_TEST(a_window_holds_three_segments_at_least)
 {
     struct world *w = *state;
     uint32_t window = 0;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     for (int i = 0; i < 40; i++) {
         world_open(w, i);
     }
@@ -55,15 +52,13 @@ a_window_holds_three_segments_at_least(void **state)
 
 /* ACKs to a sender without a shim are paced only if three segments a round
  * trip are too much. */
-static void
-acks_are_paced_if_the_smallest_window_is_too_large(void **state)
+WORLD_TEST(acks_are_paced_if_the_smallest_window_is_too_large)
 {
     struct world *w = *state;
     struct side *receiver = &w->sides[RECEIVER];
     uint16_t queue = 0;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     for (int i = 0; i < 6; i++) {
         world_open(w, i);
     }
@@ -89,8 +84,7 @@ acks_are_paced_if_the_smallest_window_is_too_large(void **state)
     }
 }
 
-static void
-rank_decides_while_the_lease_holds(void **state)
+WORLD_TEST(rank_decides_while_the_lease_holds)
 {
     struct obedient flows[] = {
         { .port = 0, .slot = 1, .wants = GAP },
@@ -116,8 +110,8 @@ rank_decides_while_the_lease_holds(void **state)
 }
 
 /* A flow that was slow behind another one needs no new grant to go on. */
-static void
-where_the_switch_orders_all_may_use_the_link(void **state)
+UNIT_TEST_BETWEEN(where_the_switch_orders_all_may_use_the_link,
+                  world_set_up_strict, world_tear_down)
 {
     struct obedient flows[] = {
         { .port = 0, .wants = GAP },
@@ -137,8 +131,7 @@ where_the_switch_orders_all_may_use_the_link(void **state)
 
 /* A flow that sends less than its grant leaves the rest to the other, and gets
  * its share back soon after it sends more. */
-static void
-unused_bandwidth_goes_to_other_flows(void **state)
+WORLD_TEST(unused_bandwidth_goes_to_other_flows)
 {
     struct obedient flows[] = {
         { .port = 0, .wants = GAP },
@@ -158,8 +151,7 @@ unused_bandwidth_goes_to_other_flows(void **state)
 
 /* At a slow rate, frames take longer than any fixed time: silence between them
  * is not the end of a burst. */
-static void
-slow_flows_keep_their_shares(void **state)
+WORLD_TEST(slow_flows_keep_their_shares)
 {
     enum { N = 40 };
     struct obedient flows[N];
@@ -183,8 +175,7 @@ slow_flows_keep_their_shares(void **state)
 
 /* When a burst ends, other flows get its share at once; the next burst starts
  * with the last grant. */
-static void
-the_end_of_a_burst_is_detected_at_once(void **state)
+WORLD_TEST(the_end_of_a_burst_is_detected_at_once)
 {
     struct obedient flows[] = {
         { .port = 0, .wants = GAP }, { .port = 1, .wants = GAP },
@@ -213,23 +204,4 @@ the_end_of_a_burst_is_detected_at_once(void **state)
     world_obey(w, flows, 1, 100 * MS);
     assert_in_range(obedient_rate(w, &flows[1]), told * 9 / 10,
                     told * 11 / 10);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(flows_share_the_link_equally),
-        WORLD_TEST(a_window_holds_three_segments_at_least),
-        WORLD_TEST(acks_are_paced_if_the_smallest_window_is_too_large),
-        WORLD_TEST(rank_decides_while_the_lease_holds),
-        cmocka_unit_test_setup_teardown(
-            where_the_switch_orders_all_may_use_the_link, world_set_up_strict,
-            world_tear_down),
-        WORLD_TEST(unused_bandwidth_goes_to_other_flows),
-        WORLD_TEST(slow_flows_keep_their_shares),
-        WORLD_TEST(the_end_of_a_burst_is_detected_at_once),
-    };
-
-    return cmocka_run_group_tests_name("shim-cc-share", tests, NULL, NULL);
 }

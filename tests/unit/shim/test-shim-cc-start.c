@@ -17,12 +17,7 @@ burst(struct world *w, uint16_t port, int n)
     uint16_t queue = 0;
 
     for (int i = 0; i < n; i++) {
-        struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        packet_make(&p, &data);
-        queue = world_leave(w, SENDER, &p, 0).queue;
+        queue = world_data(w, port, false);
     }
     return queue;
 }
@@ -45,8 +40,7 @@ pause_after_bulk(struct world *w, uint16_t port)
     poll_for(w, 300 * MS);
 }
 
-static void
-the_rest_of_a_burst_waits_for_a_grant(void **state)
+WORLD_TEST(the_rest_of_a_burst_waits_for_a_grant)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -68,8 +62,7 @@ the_rest_of_a_burst_waits_for_a_grant(void **state)
     assert_true(sender->rate[queue] > 10 * MBIT);
 }
 
-static void
-a_first_burst_waits_for_a_grant(void **state)
+WORLD_TEST(a_first_burst_waits_for_a_grant)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -85,8 +78,7 @@ a_first_burst_waits_for_a_grant(void **state)
 }
 
 /* The receiver's shim sends nothing any more. */
-static void
-a_wait_without_a_grant_happens_once(void **state)
+WORLD_TEST(a_wait_without_a_grant_happens_once)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -109,8 +101,7 @@ a_wait_without_a_grant_happens_once(void **state)
     assert_false(side_may_send(sender, burst(w, 2, 40)));
 }
 
-static void
-a_flow_does_not_wait_for_a_far_grant(void **state)
+WORLD_TEST(a_flow_does_not_wait_for_a_far_grant)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -123,8 +114,7 @@ a_flow_does_not_wait_for_a_far_grant(void **state)
 }
 
 /* All flows between two hosts share a round trip. */
-static void
-round_trips_are_shared_by_the_flows_of_a_host(void **state)
+WORLD_TEST(round_trips_are_shared_by_the_flows_of_a_host)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -137,8 +127,7 @@ round_trips_are_shared_by_the_flows_of_a_host(void **state)
 }
 
 /* 7 kB in 10 ms: it gets no grant, and does not wait for one. */
-static void
-a_slow_flow_never_waits(void **state)
+WORLD_TEST(a_slow_flow_never_waits)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -151,8 +140,7 @@ a_slow_flow_never_waits(void **state)
 }
 
 /* The receiver's shim is gone, and the sender has much to send. */
-static void
-a_flow_continues_when_its_grants_stop(void **state)
+WORLD_TEST(a_flow_continues_when_its_grants_stop)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -168,20 +156,4 @@ a_flow_continues_when_its_grants_stop(void **state)
     }
     assert_in_range(waited, 10, 60);
     assert_int_equal(sender->rate[queue], 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(the_rest_of_a_burst_waits_for_a_grant),
-        WORLD_TEST(a_first_burst_waits_for_a_grant),
-        WORLD_TEST(a_wait_without_a_grant_happens_once),
-        WORLD_TEST(a_flow_does_not_wait_for_a_far_grant),
-        WORLD_TEST(round_trips_are_shared_by_the_flows_of_a_host),
-        WORLD_TEST(a_slow_flow_never_waits),
-        WORLD_TEST(a_flow_continues_when_its_grants_stop),
-    };
-
-    return cmocka_run_group_tests_name("shim-cc-start", tests, NULL, NULL);
 }

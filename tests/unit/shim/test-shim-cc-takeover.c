@@ -4,6 +4,7 @@
  * it. */
 
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,15 +31,12 @@ tell(struct world *w, uint32_t ack, uint16_t field)
     return seg.window;
 }
 
-static void
-the_new_shim_keeps_the_windows_limit(void **state)
+WORLD_TEST(the_new_shim_keeps_the_windows_limit)
 {
     struct world *w = *state;
-    struct job_slots *slots = w->sides[SENDER].slots;
     uint32_t before, after;
 
-    cc_destroy(w->sides[SENDER].cc);
-    w->sides[SENDER].cc = NULL;
+    world_remove_shim(w, SENDER);
     world_open(w, 1);
     before = world_bulk(w, 1, 300, GAP, NULL) >> 7;
     assert_in_range(before, 1, 1000);
@@ -47,11 +45,9 @@ the_new_shim_keeps_the_windows_limit(void **state)
     assert_in_range(after, before - 1, before + 1);
     assert_in_range(world_bulk(w, 1, 300, GAP, NULL) >> 7, before / 2,
                     before * 2);
-    w->sides[SENDER].slots = slots;
 }
 
-static void
-the_edge_does_not_move_left(void **state)
+WORLD_TEST(the_edge_does_not_move_left)
 {
     struct world *w = *state;
     const uint32_t ack = 1000, told = 60000;
@@ -62,11 +58,7 @@ the_edge_does_not_move_left(void **state)
 
     /* Now it is bulk with a smaller limit, but the old edge stays valid. */
     for (int i = 0; i < 50; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
-        data.payload = DATA;
-        world_carry(w, SENDER, &data, &p);
+        world_data(w, 1, true);
         world_poll(w, GAP);
         world_deliver(w);
     }
@@ -76,8 +68,7 @@ the_edge_does_not_move_left(void **state)
 }
 
 /* The host and the remote end use different window scales. */
-static void
-windows_are_translated_as_before(void **state)
+WORLD_TEST(windows_are_translated_as_before)
 {
     struct packet_spec syn, answer;
     struct world *w = *state;
@@ -99,8 +90,7 @@ windows_are_translated_as_before(void **state)
 
 /* Takeovers at both ends: data are paced from the first packet on, and
  * messages are accepted without a new hello. */
-static void
-grants_stay_valid_and_are_renewed(void **state)
+WORLD_TEST(grants_stay_valid_and_are_renewed)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -128,8 +118,7 @@ grants_stay_valid_and_are_renewed(void **state)
 }
 
 /* The remote shim died meanwhile: its grant ends in time. */
-static void
-an_expired_grant_ends(void **state)
+WORLD_TEST(an_expired_grant_ends)
 {
     struct world *w = *state;
     uint16_t queue = 0;
@@ -144,8 +133,7 @@ an_expired_grant_ends(void **state)
     }
 }
 
-static void
-ecn_stays_with_the_shims_or_with_the_hosts(void **state)
+WORLD_TEST(ecn_stays_with_the_shims_or_with_the_hosts)
 {
     struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 2, SEGMENT_SYN | SEGMENT_ECE
@@ -160,14 +148,8 @@ ecn_stays_with_the_shims_or_with_the_hosts(void **state)
     world_take_over(w, SENDER, 99);
     world_take_over(w, RECEIVER, 98);
     for (uint16_t port = 1; port <= 2; port++) {
-        struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
-        struct segment seg;
-
-        data.payload = DATA;
-        data.ecn = SEGMENT_CE;
-        world_carry(w, SENDER, &data, &p);
-        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
-        assert_int_equal(seg.ecn, port == 1 ? SEGMENT_NOT_ECT : SEGMENT_CE);
+        assert_int_equal(world_ecn(w, port, SEGMENT_CE),
+                         port == 1 ? SEGMENT_NOT_ECT : SEGMENT_CE);
     }
 }
 
@@ -181,8 +163,7 @@ save(const struct world *w, int side, size_t *size)
     return body;
 }
 
-static void
-the_state_is_complete(void **state)
+WORLD_TEST(the_state_is_complete)
 {
     struct shim_congestion law = { .gamma = 900000, .beta = 100000,
                                    .floor = 70000 };
@@ -211,37 +192,31 @@ the_state_is_complete(void **state)
 
 /* More entries than the table holds, one of them twice, with times in the
  * future. */
-static void
-entries_beyond_the_table_are_ignored(void **state)
+WORLD_TEST(entries_beyond_the_table_are_ignored)
 {
     struct world *w = *state;
-    struct takeover_state head = { .law = { .gamma = 950000 },
-                                     .n_connections = 100 };
-    char *body = malloc(takeover_state_size(0, 100));
+    struct takeover_state *body = calloc(1, takeover_state_size(0, 100));
+    struct takeover_connection *all = takeover_state_connections(body);
 
-    memcpy(body, &head, sizeof head);
-    for (uint32_t i = 0; i < head.n_connections; i++) {
-        struct takeover_connection c = {
-            .key = { .family = 4, .protocol = IPPROTO_TCP,
+    body->law.gamma = 950000;
+    body->n_connections = 100;
+    for (uint32_t i = 0; i < body->n_connections; i++) {
+        all[i] = (struct takeover_connection){
+            .key = { .family = 4,
+                     .protocol = IPPROTO_TCP,
                      .local_port = i / 2 },
             .last = UINT64_MAX,
             .out_bps = UINT64_MAX,
             .out_until = UINT64_MAX,
-            .core_bps = UINT64_MAX,
+            .core = UINT64_MAX,
         };
-
-        memcpy(body + takeover_state_size(0, i), &c, sizeof c);
     }
     assert_int_equal(takeover_state_check(body, takeover_state_size(0, 100)),
                      0);
     cc_restore(w->sides[SENDER].cc, body, w->now);
     assert_int_equal(world_stats(w, SENDER).cc_flows, 50);
-    for (uint32_t i = 0; i < head.n_connections; i++) {
-        struct takeover_connection c;
-
-        takeover_state_connection((struct takeover_state *) body, i, &c);
-        c.key.local_port = i;
-        memcpy(body + takeover_state_size(0, i), &c, sizeof c);
+    for (uint32_t i = 0; i < body->n_connections; i++) {
+        all[i].key.local_port = i;
     }
     cc_restore(w->sides[RECEIVER].cc, body, w->now);
     assert_int_equal(world_stats(w, RECEIVER).cc_flows, 64);
@@ -272,8 +247,7 @@ check_with(const void *body, size_t body_size, size_t at, const void *value,
     return error;
 }
 
-static void
-a_bad_body_is_refused(void **state)
+WORLD_TEST(a_bad_body_is_refused)
 {
 #define BAD(BASE, TYPE, MEMBER, VALUE)                                  \
     do {                                                                \
@@ -288,11 +262,11 @@ a_bad_body_is_refused(void **state)
     struct world *w = *state;
     const size_t remote = takeover_state_size(0, 0);
     const size_t flow = takeover_state_size(1, 0);
-    const size_t bools[] = { offsetof(struct takeover_remote, verified),
-                             offsetof(struct takeover_remote, has_key),
-                             offsetof(struct takeover_remote, has_old_key),
-                             offsetof(struct takeover_remote, confirmed),
-                             offsetof(struct takeover_remote, open) };
+#define REMOTE(MEMBER) (remote + offsetof(struct takeover_remote, MEMBER))
+#define FLOW(MEMBER) (flow + offsetof(struct takeover_connection, MEMBER))
+    const size_t bools[] = { REMOTE(verified),      REMOTE(confirmed),
+                             FLOW(window.has_edge), FLOW(window.remote_scales),
+                             FLOW(has_ecn),         FLOW(bulk) };
     const uint32_t two = 2, most = UINT32_MAX;
     size_t size;
     void *body;
@@ -313,46 +287,32 @@ a_bad_body_is_refused(void **state)
         assert_int_equal(check_with(body, size, at, &most, sizeof most),
                          EPROTO);
     }
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < N_ELEMENTS(bools); i++) {
         static const uint8_t no_bool = 2;
 
-        assert_int_equal(
-            check_with(body, size, remote + bools[i], &no_bool, 1), EINVAL);
+        assert_int_equal(check_with(body, size, bools[i], &no_bool, 1),
+                         EINVAL);
     }
     BAD(0, takeover_state, law.gamma, 499999);
-    BAD(0, takeover_state, pad, 1);
+    BAD(0, takeover_state, managed, 2);
     BAD(remote, takeover_remote, family, 5);
     BAD(remote, takeover_remote, local[4], 1);
     BAD(remote, takeover_remote, l2_size, TAKEOVER_MAX_L2 + 1);
-    BAD(remote, takeover_remote, pad2[1], 1);
+    BAD(remote, takeover_remote, pad[4], 1);
+    BAD(remote, takeover_remote, key.kind, KEY_GIVEN + 1);
+    BAD(remote, takeover_remote, old_key.kind, KEY_GIVEN + 1);
     BAD(remote, takeover_remote, own_nonce, 0);
     BAD(flow, takeover_connection, key.family, 0);
     BAD(flow, takeover_connection, key.pad, 1);
     BAD(flow, takeover_connection, key.protocol, IPPROTO_UDP);
     BAD(flow, takeover_connection, key.remote[15], 1);
-    BAD(flow, takeover_connection, marked, CONNECTION_UNIT + 1);
-    BAD(flow, takeover_connection, flags, CONNECTION_FLAGS + 1);
+    BAD(flow, takeover_connection, alpha, 1.5);
+    BAD(flow, takeover_connection, alpha, NAN);
     BAD(flow, takeover_connection, slot, SHIM_MAX_SLOTS);
-    BAD(flow, takeover_connection, host_shift, 15);
-    BAD(flow, takeover_connection, wire_shift, 8);
+    BAD(flow, takeover_connection, window.host_shift, 15);
+    BAD(flow, takeover_connection, window.wire_shift, 8);
     free(body);
 #undef BAD
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(the_new_shim_keeps_the_windows_limit),
-        WORLD_TEST(the_edge_does_not_move_left),
-        WORLD_TEST(windows_are_translated_as_before),
-        WORLD_TEST(grants_stay_valid_and_are_renewed),
-        WORLD_TEST(an_expired_grant_ends),
-        WORLD_TEST(ecn_stays_with_the_shims_or_with_the_hosts),
-        WORLD_TEST(the_state_is_complete),
-        WORLD_TEST(entries_beyond_the_table_are_ignored),
-        WORLD_TEST(a_bad_body_is_refused),
-    };
-
-    return cmocka_run_group_tests_name("shim-cc-takeover", tests, NULL, NULL);
+#undef REMOTE
+#undef FLOW
 }

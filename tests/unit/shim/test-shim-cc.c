@@ -9,8 +9,7 @@
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"
 
-static void
-two_shims_exchange_grants(void **state)
+WORLD_TEST(two_shims_exchange_grants)
 {
     struct world *w = *state;
     uint16_t queue = 0;
@@ -26,8 +25,7 @@ two_shims_exchange_grants(void **state)
     assert_int_equal(world_stats(w, SENDER).cc_flows, 1);
 }
 
-static void
-a_small_flow_is_left_alone(void **state)
+WORLD_TEST(a_small_flow_is_left_alone)
 {
     struct world *w = *state;
     uint16_t queue = 1;
@@ -40,8 +38,7 @@ a_small_flow_is_left_alone(void **state)
 
 /* A sender without ACKs retransmits one packet at a time, less and less
  * often. */
-static void
-a_sender_without_acks_is_not_paced_for_long(void **state)
+WORLD_TEST(a_sender_without_acks_is_not_paced_for_long)
 {
     struct world *w = *state;
     uint16_t queue = 0;
@@ -49,19 +46,13 @@ a_sender_without_acks_is_not_paced_for_long(void **state)
     world_open(w, 1);
     world_bulk(w, 1, 100, GAP, &queue);
     for (int i = 0; i < 4; i++) {
-        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
-        struct cc_packet p;
-
         world_poll(w, 60 * MS);
-        data.payload = DATA;
-        packet_make(&p, &data);
-        world_leave(w, SENDER, &p, 0);
+        world_data(w, 1, false);
     }
     assert_true(side_may_send(&w->sides[SENDER], queue));
 }
 
-static void
-an_ended_flow_releases_its_queues(void **state)
+WORLD_TEST(an_ended_flow_releases_its_queues)
 {
     struct world *w = *state;
     struct packet_spec fin;
@@ -83,8 +74,7 @@ an_ended_flow_releases_its_queues(void **state)
     }
 }
 
-static void
-control_ports_go_first_without_limits(void **state)
+WORLD_TEST(control_ports_go_first_without_limits)
 {
     struct world *w = *state;
 
@@ -104,18 +94,4 @@ control_ports_go_first_without_limits(void **state)
         world_poll(w, MS / 100);
     }
     assert_int_equal(world_stats(w, SENDER).cc_flows, 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORLD_TEST(two_shims_exchange_grants),
-        WORLD_TEST(a_small_flow_is_left_alone),
-        WORLD_TEST(a_sender_without_acks_is_not_paced_for_long),
-        WORLD_TEST(an_ended_flow_releases_its_queues),
-        WORLD_TEST(control_ports_go_first_without_limits),
-    };
-
-    return cmocka_run_group_tests_name("shim-cc", tests, NULL, NULL);
 }

@@ -80,8 +80,7 @@ key6_of(uint32_t i)
     return key;
 }
 
-static void
-flows_are_found_with_their_slots(void **state)
+UNIT_TEST(flows_are_found_with_their_slots)
 {
     const uint32_t n = 4096;
     struct flow_cache *fc = flow_cache_create(42);
@@ -133,8 +132,7 @@ learn_bucket(struct flow_cache *fc, uint32_t i)
 }
 
 /* Flows with packets displace those without, and then stay. */
-static void
-a_full_cache_forgets_others(void **state)
+UNIT_TEST(a_full_cache_forgets_others)
 {
     const uint32_t n_words = FLOW_CACHE_BUCKETS * FLOW_CACHE_WAYS;
 
@@ -164,8 +162,7 @@ a_full_cache_forgets_others(void **state)
 
 /* If any job fills the cache, all flows of a job with few stay; traffic of no
  * job takes only what is free. */
-static void
-hogs_take_no_flows_of_others(void **state)
+UNIT_TEST(hogs_take_no_flows_of_others)
 {
     struct flow_cache *fc = flow_cache_create(5);
     const uint32_t n_words = FLOW_CACHE_BUCKETS * FLOW_CACHE_WAYS, n = 3000;
@@ -223,8 +220,7 @@ check_bulks(const struct flow_cache *fc)
 }
 
 /* With what the processor can do, and without. */
-static void
-a_bulk_lookup_is_that_of_each(void **state)
+UNIT_TEST(a_bulk_lookup_is_that_of_each)
 {
     struct flow_cache *fc = flow_cache_create(9);
 
@@ -258,8 +254,7 @@ run_learner(void *learner_)
     return NULL;
 }
 
-static void
-threads_learn_at_the_same_time(void **state)
+UNIT_TEST(threads_learn_at_the_same_time)
 {
     struct flow_cache *fc = flow_cache_create(3);
     struct learner learners[2];
@@ -285,8 +280,7 @@ threads_learn_at_the_same_time(void **state)
     flow_cache_destroy(fc);
 }
 
-static void
-slots_hold_for_the_lease(void **state)
+UNIT_TEST(slots_hold_for_the_lease)
 {
     struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
     struct job_slots *js = job_slots_create();
@@ -312,8 +306,7 @@ slots_hold_for_the_lease(void **state)
     job_slots_destroy(js);
 }
 
-static void
-bad_slots_are_refused(void **state)
+UNIT_TEST(bad_slots_are_refused)
 {
     static const struct shim_slot bad[] = {
         { .slot = 0 }, { .slot = SHIM_MAX_SLOTS },
@@ -329,8 +322,7 @@ bad_slots_are_refused(void **state)
     job_slots_destroy(js);
 }
 
-static void
-a_new_job_counts_from_0(void **state)
+UNIT_TEST(a_new_job_counts_from_0)
 {
     struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
     struct job_slots *js = job_slots_create();
@@ -351,8 +343,7 @@ a_new_job_counts_from_0(void **state)
     job_slots_destroy(js);
 }
 
-static void
-received_frames_are_counted(void **state)
+UNIT_TEST(received_frames_are_counted)
 {
     static const uint16_t slots[] = { 3, 3, 4, 3, 4, 4, 4 };
     static const uint32_t lengths[] = { 1, 2, 10, 4, 20, 40, 80 };
@@ -368,8 +359,7 @@ received_frames_are_counted(void **state)
     job_slots_destroy(js);
 }
 
-static void
-counters_of_lanes_are_summed(void **state)
+UNIT_TEST(counters_of_lanes_are_summed)
 {
     struct job_slots *js = job_slots_create();
     struct shim_slot slot = { .slot = 3, .level = 2, .dscp = 10 };
@@ -403,8 +393,7 @@ static const uint8_t udp6_frame[62] =
     "\0\x09\0\x09\0\x08\0";
 static const uint8_t arp_frame[42] = "\2\0\0\0\0\2\2\0\0\0\0\1\x08\6";
 
-static void
-a_slot_tag_has_slot_class_and_origin(void **state)
+UNIT_TEST(a_slot_tag_has_slot_class_and_origin)
 {
     assert_int_equal(slot_tag_class(0), 0);
     assert_int_equal(slot_tag_class(0xe000 | 9), 9);
@@ -417,8 +406,7 @@ a_slot_tag_has_slot_class_and_origin(void **state)
 
 /* A job with a level, or one without a control class; slot 7 is not in use.
  * The DSCP of the TCP packet does not make it control. */
-static void
-a_slot_tag_decides_slot_and_class(void **state)
+UNIT_TEST(a_slot_tag_decides_slot_and_class)
 {
     static const struct {
         uint16_t tag;
@@ -477,8 +465,7 @@ make_reply(const uint8_t *frame, uint32_t length, uint8_t *reply)
     memcpy(reply + ports + 2, frame + ports, 2);
 }
 
-static void
-the_slots_of_replies_are_learned(void **state)
+UNIT_TEST(the_slots_of_replies_are_learned)
 {
     static const struct {
         const uint8_t *frame;
@@ -523,8 +510,7 @@ random_tag(void)
 
 /* Frames of four flows and of no flow.  In odd rounds a flow has one tag, and
  * in the others nothing is learned. */
-static void
-a_burst_equals_its_packets(void **state)
+UNIT_TEST(a_burst_equals_its_packets)
 {
     struct job_slots *js = job_slots_create();
     struct classifier one = { .flows = flow_cache_create(1), .slots = js };
@@ -594,27 +580,4 @@ a_burst_equals_its_packets(void **state)
     job_slots_destroy(js);
     flow_cache_destroy(one.flows);
     flow_cache_destroy(all.flows);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flows_are_found_with_their_slots),
-        cmocka_unit_test(a_full_cache_forgets_others),
-        cmocka_unit_test(hogs_take_no_flows_of_others),
-        cmocka_unit_test(a_bulk_lookup_is_that_of_each),
-        cmocka_unit_test(threads_learn_at_the_same_time),
-        cmocka_unit_test(slots_hold_for_the_lease),
-        cmocka_unit_test(bad_slots_are_refused),
-        cmocka_unit_test(a_new_job_counts_from_0),
-        cmocka_unit_test(received_frames_are_counted),
-        cmocka_unit_test(counters_of_lanes_are_summed),
-        cmocka_unit_test(a_slot_tag_has_slot_class_and_origin),
-        cmocka_unit_test(a_slot_tag_decides_slot_and_class),
-        cmocka_unit_test(the_slots_of_replies_are_learned),
-        cmocka_unit_test(a_burst_equals_its_packets),
-    };
-
-    return cmocka_run_group_tests_name("shim-classify", tests, NULL, NULL);
 }

@@ -227,8 +227,7 @@ send_rest(struct fixture *f)
     }
 }
 
-static void
-frames_are_not_queued_when_the_uplink_is_free(void **state)
+UNIT_TEST(frames_are_not_queued_when_the_uplink_is_free)
 {
     static const uint16_t slots[] = { 3, 1, 0, 9, 9, 2 };
     struct fixture f;
@@ -253,8 +252,7 @@ frames_are_not_queued_when_the_uplink_is_free(void **state)
     tear_down(&f);
 }
 
-static void
-queued_frames_leave_by_rank(void **state)
+UNIT_TEST(queued_frames_leave_by_rank)
 {
     static const uint16_t slots[] = { 5, 6, 9, 0, 3, 2, 4, 2 };
     static const uint16_t sent[] = { 1, 1, 2, 2, 3, 4, 9, 0 };
@@ -277,8 +275,7 @@ queued_frames_leave_by_rank(void **state)
 
 /* Nothing passes a frame that waits and may go, were it for its own pace
  * only. */
-static void
-frames_of_a_flow_do_not_overtake(void **state)
+UNIT_TEST(frames_of_a_flow_do_not_overtake)
 {
     struct verdict v;
     struct rte_mbuf *frame;
@@ -314,8 +311,7 @@ frames_of_a_flow_do_not_overtake(void **state)
 
 /* Who has a large part of the uplink may send two frames at once, others
  * one. */
-static void
-many_slow_flows_do_not_meet_in_pairs(void **state)
+UNIT_TEST(many_slow_flows_do_not_meet_in_pairs)
 {
     static const struct {
         uint64_t bps;
@@ -342,8 +338,7 @@ many_slow_flows_do_not_meet_in_pairs(void **state)
 }
 
 /* A level that changes while a frame waits is the one that it leaves with. */
-static void
-queued_frames_leave_with_their_new_level(void **state)
+UNIT_TEST(queued_frames_leave_with_their_new_level)
 {
     static const uint16_t slots[] = { 1, 1, 8, 9, 0 };
     struct shim_slot slot = { .slot = 9, .level = 1, .rank = 0, .dscp = 40 };
@@ -387,8 +382,7 @@ queued_frames_leave_with_their_new_level(void **state)
     tear_down(&f);
 }
 
-static void
-control_is_policed_on_a_free_uplink_too(void **state)
+UNIT_TEST(control_is_policed_on_a_free_uplink_too)
 {
     struct verdict v = { .treatment = { .level = SHIM_LEVEL_CONTROL } };
     struct fixture f;
@@ -429,8 +423,7 @@ push_control(struct fixture *f, uint16_t slot, uint16_t port_slot, uint32_t n,
 /* Job 8 marks its bulk as control, and jobs 1 and 8 have more bulk than the
  * uplink carries.  The heartbeats of job 9, the last one, leave at once, and
  * job 8 gains no more than its share of a hundredth. */
-static void
-bulk_that_is_marked_as_control_gains_nothing(void **state)
+UNIT_TEST(bulk_that_is_marked_as_control_gains_nothing)
 {
     const uint32_t n_ms = 4000;
     uint64_t marked = 0, share;
@@ -477,8 +470,7 @@ bulk_that_is_marked_as_control_gains_nothing(void **state)
 
 /* A flow that exceeds its share stays in order, which port_send() checks, and
  * is control again when what exceeded has left. */
-static void
-control_beyond_its_share_stays_in_order(void **state)
+UNIT_TEST(control_beyond_its_share_stays_in_order)
 {
     struct shim_slot row = { .slot = 5, .level = 3, .rank = 5, .dscp = 20 };
     struct fixture f;
@@ -549,8 +541,7 @@ check_counters(const struct fixture *f)
 
 /* Fast and slow uplinks, ports with little space that refuse long frames, and
  * flows with queues of their own. */
-static void
-every_frame_is_sent_or_counted_as_dropped(void **state)
+UNIT_TEST(every_frame_is_sent_or_counted_as_dropped)
 {
     static const uint64_t rates[] = {
         1000000, 100000000, UINT64_C(10000000000), UINT64_C(400000000000),
@@ -593,8 +584,8 @@ every_frame_is_sent_or_counted_as_dropped(void **state)
     }
 }
 
-static int
-start(void **state)
+int
+unit_test_set_up(void **state)
 {
     const char *argv[] = { "test", "--no-huge", "--no-pci", "--no-shconf",
                            "--no-telemetry", "-m", "16", "-l", "0",
@@ -609,27 +600,9 @@ start(void **state)
     return pool ? 0 : -1;
 }
 
-static int
-stop(void **state)
+int
+unit_test_tear_down(void **state)
 {
     rte_mempool_free(pool);
     return rte_eal_cleanup() || rmdir(rte_eal_get_runtime_dir());
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_are_not_queued_when_the_uplink_is_free),
-        cmocka_unit_test(queued_frames_leave_by_rank),
-        cmocka_unit_test(frames_of_a_flow_do_not_overtake),
-        cmocka_unit_test(many_slow_flows_do_not_meet_in_pairs),
-        cmocka_unit_test(queued_frames_leave_with_their_new_level),
-        cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
-        cmocka_unit_test(bulk_that_is_marked_as_control_gains_nothing),
-        cmocka_unit_test(control_beyond_its_share_stays_in_order),
-        cmocka_unit_test(every_frame_is_sent_or_counted_as_dropped),
-    };
-
-    return cmocka_run_group_tests_name("shim-egress", tests, start, stop);
 }

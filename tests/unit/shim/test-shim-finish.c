@@ -181,8 +181,7 @@ static const struct shape shapes[] = {
     { 6, IPPROTO_UDP, 5, 0, 8, 3 },
 };
 
-static void
-completes_partial_checksums(void **state)
+UNIT_TEST(completes_partial_checksums)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct rte_mbuf *frame = make(&shapes[i], SUM_PARTIAL);
@@ -195,8 +194,7 @@ completes_partial_checksums(void **state)
     }
 }
 
-static void
-leaves_other_checksums_alone(void **state)
+UNIT_TEST(leaves_other_checksums_alone)
 {
     static const enum sum sums[] = { SUM_RIGHT, SUM_WRONG, SUM_NONE };
 
@@ -214,8 +212,7 @@ leaves_other_checksums_alone(void **state)
 }
 
 /* A right checksum whose value is that of the pseudo header. */
-static void
-a_right_checksum_may_look_partial(void **state)
+UNIT_TEST(a_right_checksum_may_look_partial)
 {
     const struct shape shape = { 4, IPPROTO_TCP, 1000, 0, 0, 0 };
     struct rte_mbuf *frame = make(&shape, SUM_PARTIAL);
@@ -232,8 +229,7 @@ a_right_checksum_may_look_partial(void **state)
     rte_pktmbuf_free(frame);
 }
 
-static void
-a_udp_checksum_does_not_become_none(void **state)
+UNIT_TEST(a_udp_checksum_does_not_become_none)
 {
     const struct shape shape = { 4, IPPROTO_UDP, 100, 0, 0, 0 };
     struct rte_mbuf *frame = make(&shape, SUM_PARTIAL);
@@ -250,8 +246,7 @@ a_udp_checksum_does_not_become_none(void **state)
     rte_pktmbuf_free(frame);
 }
 
-static void
-fragments_have_no_checksum(void **state)
+UNIT_TEST(fragments_have_no_checksum)
 {
     const struct shape shape = { 4, IPPROTO_UDP, 100, 0, 0, 0 };
     struct rte_mbuf *frame = make(&shape, SUM_PARTIAL);
@@ -264,8 +259,7 @@ fragments_have_no_checksum(void **state)
     rte_pktmbuf_free(frame);
 }
 
-static void
-refuses_what_is_to_be_cut(void **state)
+UNIT_TEST(refuses_what_is_to_be_cut)
 {
     struct shape shape = { 4, IPPROTO_TCP, MTU - 40, 0, 0, 0 };
     struct rte_mbuf *frame = make(&shape, SUM_PARTIAL);
@@ -307,8 +301,7 @@ split(struct rte_mbuf *frame, uint16_t n)
     return frame;
 }
 
-static void
-puts_segments_together(void **state)
+UNIT_TEST(puts_segments_together)
 {
     static const uint16_t cuts[] = { 3, 20, 40, 500 };
     const struct shape shape = { 4, IPPROTO_TCP, 1000, 0, 0, 0 };
@@ -324,8 +317,7 @@ puts_segments_together(void **state)
     }
 }
 
-static void
-takes_whatever_comes(void **state)
+UNIT_TEST(takes_whatever_comes)
 {
     const struct shape shape = { 6, IPPROTO_TCP, 20, 2, 16, 0 };
 
@@ -349,8 +341,8 @@ takes_whatever_comes(void **state)
     }
 }
 
-static int
-start(void **state)
+int
+unit_test_set_up(void **state)
 {
     const char *argv[] = { "test", "--no-huge", "--no-pci", "--no-shconf",
                            "--no-telemetry", "-m", "16", "-l", "0",
@@ -367,26 +359,9 @@ start(void **state)
 }
 
 /* Nothing may have been kept. */
-static int
-stop(void **state)
+int
+unit_test_tear_down(void **state)
 {
     return (rte_mempool_avail_count(pool) != 255 || rte_eal_cleanup()
             || rmdir(rte_eal_get_runtime_dir()));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(completes_partial_checksums),
-        cmocka_unit_test(leaves_other_checksums_alone),
-        cmocka_unit_test(a_right_checksum_may_look_partial),
-        cmocka_unit_test(a_udp_checksum_does_not_become_none),
-        cmocka_unit_test(fragments_have_no_checksum),
-        cmocka_unit_test(refuses_what_is_to_be_cut),
-        cmocka_unit_test(puts_segments_together),
-        cmocka_unit_test(takes_whatever_comes),
-    };
-
-    return cmocka_run_group_tests_name("shim-finish", tests, start, stop);
 }

@@ -121,8 +121,7 @@ slot_of_reply(uint32_t flow)
 }
 
 /* A million flows of no job, and of no address of the host. */
-static void
-new_flows_that_are_not_learned_push_no_job_out(void **state)
+FIXTURE_TEST(new_flows_that_are_not_learned_push_no_job_out)
 {
     enum { N = 1000000, KNOWN = 1000 };
     uint8_t frame[64];
@@ -141,8 +140,7 @@ new_flows_that_are_not_learned_push_no_job_out(void **state)
     assert_int_equal(classifier.n_learned, KNOWN);
 }
 
-static void
-frames_may_end_anywhere_and_lie_about_it(void **state)
+FIXTURE_TEST(frames_may_end_anywhere_and_lie_about_it)
 {
     uint8_t frame[256], lie[256];
 
@@ -165,8 +163,7 @@ frames_may_end_anywhere_and_lie_about_it(void **state)
 
 /* The parts of a datagram that overlap, in any order, are no flow's: they have
  * the slot of their tag, and what is received has none. */
-static void
-ip_fragments_teach_nothing(void **state)
+FIXTURE_TEST(ip_fragments_teach_nothing)
 {
     static const uint16_t fragments[] = { 0x2000, 0x2001, 0x0001, 0x1fff,
                                           0x3fff, 0x2000 };
@@ -185,8 +182,7 @@ ip_fragments_teach_nothing(void **state)
 }
 
 /* Chains of IPv6 extension headers, which are options without end. */
-static void
-chains_of_headers_end(void **state)
+FIXTURE_TEST(chains_of_headers_end)
 {
     static const uint8_t kinds[] = { 0, 43, 60, 44, 51, 50, 135 };
     uint8_t frame[4096];
@@ -211,17 +207,4 @@ chains_of_headers_end(void **state)
             pass(frame, size / 2, 1);
         }
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(new_flows_that_are_not_learned_push_no_job_out),
-        TEST(frames_may_end_anywhere_and_lie_about_it),
-        TEST(ip_fragments_teach_nothing),
-        TEST(chains_of_headers_end),
-    };
-
-    return cmocka_run_group_tests_name("shim-hostile", tests, NULL, NULL);
 }

@@ -32,8 +32,7 @@ forward(struct idle *idle, uint64_t *now, uint64_t gap, uint64_t ns,
     return n_woken;
 }
 
-static void
-a_new_loop_blocks(void **state)
+UNIT_TEST(a_new_loop_blocks)
 {
     struct idle idle = { 0 };
 
@@ -41,8 +40,7 @@ a_new_loop_blocks(void **state)
 }
 
 /* Frames every 10 us: sleeps gather several, even if they end late. */
-static void
-many_frames_are_gathered_by_sleeping(void **state)
+UNIT_TEST(many_frames_are_gathered_by_sleeping)
 {
     struct idle idle = { 0 };
     uint64_t now = 10 * MS;
@@ -54,8 +52,7 @@ many_frames_are_gathered_by_sleeping(void **state)
 }
 
 /* Frames every 100 us: one wake-up for each, also after many frames. */
-static void
-few_frames_are_awaited_by_blocking(void **state)
+UNIT_TEST(few_frames_are_awaited_by_blocking)
 {
     struct idle idle = { 0 };
     uint64_t now = 10 * MS;
@@ -68,8 +65,7 @@ few_frames_are_awaited_by_blocking(void **state)
 }
 
 /* Without further frames, the loop blocks. */
-static void
-a_loop_without_frames_blocks(void **state)
+UNIT_TEST(a_loop_without_frames_blocks)
 {
     struct idle idle = { 0 };
     uint64_t now = 10 * MS, slept = 0;
@@ -81,8 +77,7 @@ a_loop_without_frames_blocks(void **state)
     assert_in_range(slept, IDLE_MIN_NS, MS);
 }
 
-static void
-sleeps_grow_to_the_maximum(void **state)
+UNIT_TEST(sleeps_grow_to_the_maximum)
 {
     struct idle idle = { 0 };
     uint64_t expected = IDLE_MIN_NS;
@@ -96,18 +91,4 @@ sleeps_grow_to_the_maximum(void **state)
     assert_int_equal(idle_shortest(&idle), IDLE_MIN_NS);
     idle_end(&idle, 2, 1);
     assert_int_equal(idle_next(&idle), IDLE_MIN_NS);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_loop_blocks),
-        cmocka_unit_test(many_frames_are_gathered_by_sleeping),
-        cmocka_unit_test(few_frames_are_awaited_by_blocking),
-        cmocka_unit_test(a_loop_without_frames_blocks),
-        cmocka_unit_test(sleeps_grow_to_the_maximum),
-    };
-
-    return cmocka_run_group_tests_name("shim-idle", tests, NULL, NULL);
 }

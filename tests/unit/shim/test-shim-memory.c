@@ -217,8 +217,7 @@ run_with(bool (*call)(void), unsigned int n)
     return WEXITSTATUS(status);
 }
 
-static void
-no_failed_allocation_reads_as_success(void **state)
+UNIT_TEST(no_failed_allocation_reads_as_success)
 {
     static const struct {
         const char *name;
@@ -249,8 +248,8 @@ no_failed_allocation_reads_as_success(void **state)
     }
 }
 
-static int
-make_capture(void **state)
+int
+unit_test_set_up(void **state)
 {
     static const uint8_t data[60] = { 0 };
     const struct capture_frame frame = {
@@ -271,20 +270,10 @@ make_capture(void **state)
     return capture_finish(w) ? -1 : 0;
 }
 
-static int
-remove_capture(void **state)
+int
+unit_test_tear_down(void **state)
 {
     unlink(in);
     unlink(out);
     return rmdir(dir);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_failed_allocation_reads_as_success),
-    };
-
-    return cmocka_run_group_tests(tests, make_capture, remove_capture);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "shim/options.h"
 #include "tests/unit/unit-test.h"
 
@@ -26,8 +27,7 @@ parse(const char *line, struct options *o, char *copy)
 #define GOOD "--name h0 --host-port af_packet:in --uplink af_packet:out " \
              "--rate 50Mbit --control /tmp/s.sock"
 
-static void
-accepts_what_is_needed(void **state)
+UNIT_TEST(accepts_what_is_needed)
 {
     struct options o;
     char copy[512];
@@ -71,6 +71,10 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.tunnels.n, 2);
     assert_int_equal(o.tunnels.prefixes[0].bits, 24);
     assert_int_equal(o.tunnels.prefixes[1].family, 6);
+    assert_int_equal(o.tunnels.vxlan_port, 0);
+    assert_null(
+        parse(GOOD " --vxlan 10.0.0.0/24 --vxlan-port 6784", &o, copy));
+    assert_int_equal(o.tunnels.vxlan_port, 6784);
 
     assert_true(o.cc);
     assert_false(o.strict_switch);
@@ -93,8 +97,7 @@ accepts_what_is_needed(void **state)
     assert_string_equal(o.show, "/tmp/s.sock");
 }
 
-static void
-ports_of_the_kernel_have_slot_tags(void **state)
+UNIT_TEST(ports_of_the_kernel_have_slot_tags)
 {
     static const struct {
         const char *port;
@@ -131,8 +134,7 @@ ports_of_the_kernel_have_slot_tags(void **state)
     }
 }
 
-static void
-a_replay_needs_options_of_its_own(void **state)
+UNIT_TEST(a_replay_needs_options_of_its_own)
 {
     struct options o;
     char copy[512];
@@ -144,8 +146,7 @@ a_replay_needs_options_of_its_own(void **state)
     assert_null(o.to_host);
 }
 
-static void
-names_the_option_at_fault(void **state)
+UNIT_TEST(names_the_option_at_fault)
 {
     static const struct {
         const char *line, *error;
@@ -183,8 +184,7 @@ names_the_option_at_fault(void **state)
         { "--lanes 17", "--lanes: \"17\" is not an integer from 1 to 16" },
         { "--mtu 1500x",
           "--mtu: \"1500x\" is not an integer from 576 to 9000" },
-        { "--name a/b", "--name: \"a/b\" is not 1 to 31 letters, digits, "
-                        "'.', '_' and '-'" },
+        { "--name a/b", "--name: \"a/b\" is not " NAME_RULE },
         { "--uplink eth0",
           "--uplink: \"eth0\" is not a port, the kinds are af_packet, "
           "af_xdp, tap, virtio_user, memif, memif_client, pcap, pcap_file, "
@@ -241,8 +241,7 @@ names_the_option_at_fault(void **state)
     }
 }
 
-static void
-reads_rates(void **state)
+UNIT_TEST(reads_rates)
 {
     static const struct {
         const char *text;
@@ -262,8 +261,7 @@ reads_rates(void **state)
     }
 }
 
-static void
-ring_sizes_suit_the_kernel(void **state)
+UNIT_TEST(ring_sizes_suit_the_kernel)
 {
     struct port_spec spec;
     char args[PORT_MAX_ARGS];
@@ -288,8 +286,7 @@ ring_sizes_suit_the_kernel(void **state)
     }
 }
 
-static void
-every_kind_of_port_has_its_arguments(void **state)
+UNIT_TEST(every_kind_of_port_has_its_arguments)
 {
     static const struct {
         const char *text, *iface, *args;
@@ -318,20 +315,4 @@ every_kind_of_port_has_its_arguments(void **state)
         assert_string_equal(args, cases[i].args);
         assert_string_equal(spec.iface, cases[i].iface);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts_what_is_needed),
-        cmocka_unit_test(ports_of_the_kernel_have_slot_tags),
-        cmocka_unit_test(a_replay_needs_options_of_its_own),
-        cmocka_unit_test(names_the_option_at_fault),
-        cmocka_unit_test(reads_rates),
-        cmocka_unit_test(ring_sizes_suit_the_kernel),
-        cmocka_unit_test(every_kind_of_port_has_its_arguments),
-    };
-
-    return cmocka_run_group_tests_name("shim-options", tests, NULL, NULL);
 }

@@ -28,6 +28,9 @@
 static struct {
     char path[64];
     struct server *server;
+    struct shim_client *client; /* The first one. */
+    const void *body;           /* Of its last reply. */
+    size_t size;
     struct job_slots *slots;
     struct flow_cache *flows;
     struct bursts *bursts;
@@ -126,12 +129,13 @@ set_up(void **state)
         print_error("%s\n", error);
         free(error);
     }
-    return !t.server;
+    return !t.server || shim_client_open(t.path, &t.client);
 }
 
 static int
 tear_down(void **state)
 {
+    shim_client_close(t.client);
     server_destroy(t.server);
     cc_destroy(t.cc);
     rank_queues_destroy(t.queues);
@@ -166,28 +170,29 @@ receive(struct shim_client *c, const struct shim_msg **msg,
     return error;
 }
 
-/* Sends a request and returns the status of its reply. */
+/* Sends a request and returns the status of its reply, whose body is 't.body'
+ * until the next one. */
 static int
-ask(struct shim_client *c, uint16_t type, const void *request, size_t size,
-    const void **body, size_t *body_size)
+ask_of(struct shim_client *c, uint16_t type, const void *request, size_t size)
 {
     const struct shim_msg *msg;
-    const void *data;
     uint32_t xid;
 
     assert_int_equal(shim_client_send(c, type, request, size, &xid), 0);
-    assert_int_equal(receive(c, &msg, &data), 0);
+    assert_int_equal(receive(c, &msg, &t.body), 0);
     assert_int_equal(msg->xid, xid);
     assert_int_equal(msg->type, type);
-    if (body) {
-        *body = data;
-        *body_size = msg->length - sizeof *msg;
-    }
+    t.size = msg->length - sizeof *msg;
     return msg->status;
 }
 
-static void
-tables_can_be_written_and_read(void **state)
+static int
+ask(uint16_t type, const void *request, size_t size)
+{
+    return ask_of(t.client, type, request, size);
+}
+
+FIXTURE_TEST(tables_can_be_written_and_read)
 {
     struct shim_slot slot = { .slot = 3, .level = 1, .dscp = 48,
                               .name = "a/b" };
@@ -196,35 +201,29 @@ tables_can_be_written_and_read(void **state)
     static const struct shim_congestion congestion = { 900000, 300000, 1 };
     struct shim_min_share min_share = { .share = 20000 };
     struct takeover_state *state_body = malloc(CC_TAKEOVER_BYTES);
-    struct shim_client *c = open_client();
     struct shim_hello hello;
     struct shim_stats stats;
     struct shim_bins_since since = { .slot = 3 };
     struct shim_bins bins;
     struct shim_bin bin;
     struct shim_slot_stats slot_stats;
-    const void *body;
     uint16_t number = 3;
-    size_t size;
 
-    assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
-    assert_int_equal(ask(c, SHIM_SLOT_SET, &slot, sizeof slot, NULL, NULL), 0);
-    assert_int_equal(ask(c, SHIM_CONTROL, &control, sizeof control, NULL,
-                         NULL), 0);
+    assert_int_equal(ask(SHIM_LEASE, &lease, sizeof lease), 0);
+    assert_int_equal(ask(SHIM_SLOT_SET, &slot, sizeof slot), 0);
+    assert_int_equal(ask(SHIM_CONTROL, &control, sizeof control), 0);
     assert_int_equal(job_slots_control_dscp(t.slots), 50);
     assert_true(job_slots_level_dscps(t.slots) == (UINT64_C(1) << 50 | 6));
-    assert_int_equal(ask(c, SHIM_MIN_SHARE, &min_share, sizeof min_share, NULL,
-                         NULL), 0);
+    assert_int_equal(ask(SHIM_MIN_SHARE, &min_share, sizeof min_share), 0);
     assert_int_equal(t.min_share, 20000);
-    assert_int_equal(ask(c, SHIM_CONGESTION, &congestion, sizeof congestion,
-                         NULL, NULL), 0);
+    assert_int_equal(ask(SHIM_CONGESTION, &congestion, sizeof congestion), 0);
     assert_true(cc_save(t.cc, state_body) >= sizeof *state_body);
     assert_memory_equal(&state_body->law, &congestion, sizeof congestion);
     free(state_body);
 
-    assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, sizeof hello);
-    memcpy(&hello, body, sizeof hello);
+    assert_int_equal(ask(SHIM_HELLO, NULL, 0), 0);
+    assert_int_equal(t.size, sizeof hello);
+    memcpy(&hello, t.body, sizeof hello);
     assert_int_equal(hello.boot_id, 7);
     assert_int_equal(hello.rate_bps, 50000000);
     assert_int_equal(hello.mtu, 9000);
@@ -232,40 +231,38 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(hello.n_slots, 1);
     assert_int_equal(hello.lease_left_ms, 500);
 
-    assert_int_equal(ask(c, SHIM_SLOT_LIST, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, sizeof slot);
-    assert_memory_equal(body, &slot, sizeof slot);
+    assert_int_equal(ask(SHIM_SLOT_LIST, NULL, 0), 0);
+    assert_int_equal(t.size, sizeof slot);
+    assert_memory_equal(t.body, &slot, sizeof slot);
 
     for (int i = 0; i < 5; i++) {
         bursts_count(t.bursts, 3, BURSTS_RX, 7000, t.now + i * 10000000);
     }
     t.now += 40000000;
-    assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);
-    memcpy(&slot_stats, (const char *) body + sizeof stats,
+    assert_int_equal(ask(SHIM_STATS, NULL, 0), 0);
+    memcpy(&slot_stats, (const char *) t.body + sizeof stats,
            sizeof slot_stats);
     assert_int_equal(slot_stats.rx_bursts.period_ns, 10000000);
     assert_int_equal(slot_stats.rx_bursts.bytes, 7000);
     assert_int_equal(slot_stats.tx_bursts.period_ns, 0);
 
     since.since = t.now / 10000000 - 4;
-    assert_int_equal(ask(c, SHIM_BINS, &since, sizeof since, &body, &size),
-                     0);
-    memcpy(&bins, body, sizeof bins);
+    assert_int_equal(ask(SHIM_BINS, &since, sizeof since), 0);
+    memcpy(&bins, t.body, sizeof bins);
     assert_int_equal(bins.slot, 3);
     assert_int_equal(bins.first, since.since);
-    assert_int_equal(size, sizeof bins + 4 * sizeof bin);
-    memcpy(&bin, (const char *) body + sizeof bins, sizeof bin);
+    assert_int_equal(t.size, sizeof bins + 4 * sizeof bin);
+    memcpy(&bin, (const char *) t.body + sizeof bins, sizeof bin);
     assert_int_equal(bin.rx, 7000);
     assert_int_equal(bin.tx, 0);
     since.slot = SHIM_MAX_SLOTS;
-    assert_int_equal(ask(c, SHIM_BINS, &since, sizeof since, NULL, NULL),
-                     EINVAL);
+    assert_int_equal(ask(SHIM_BINS, &since, sizeof since), EINVAL);
 
     t.now += 560000000;                 /* The lease ends. */
-    assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, sizeof stats + sizeof slot_stats);
-    memcpy(&stats, body, sizeof stats);
-    memcpy(&slot_stats, (const char *) body + sizeof stats,
+    assert_int_equal(ask(SHIM_STATS, NULL, 0), 0);
+    assert_int_equal(t.size, sizeof stats + sizeof slot_stats);
+    memcpy(&stats, t.body, sizeof stats);
+    memcpy(&slot_stats, (const char *) t.body + sizeof stats,
            sizeof slot_stats);
     assert_int_equal(stats.tx_packets, 123);
     assert_int_equal(stats.n_slot_stats, 1);
@@ -273,46 +270,34 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(slot_stats.level, SHIM_LEVEL_DEFAULT);
     assert_int_equal(slot_stats.dscp, 8);
 
-    assert_int_equal(
-        ask(c, SHIM_SLOT_CLEAR, &number, sizeof number, NULL, NULL), 0);
+    assert_int_equal(ask(SHIM_SLOT_CLEAR, &number, sizeof number), 0);
     assert_int_equal(job_slots_count(t.slots), 0);
-    shim_client_close(c);
 }
 
-static void
-one_bad_element_changes_nothing(void **state)
+FIXTURE_TEST(one_bad_element_changes_nothing)
 {
     struct shim_slot slots[2] = { { .slot = 1 }, { .slot = 2 } };
-    struct shim_client *c = open_client();
 
     memset(slots[1].name, 'x', sizeof slots[1].name);   /* Does not end. */
-    assert_int_equal(ask(c, SHIM_SLOT_SET, slots, sizeof slots, NULL, NULL),
-                     EINVAL);
+    assert_int_equal(ask(SHIM_SLOT_SET, slots, sizeof slots), EINVAL);
     assert_int_equal(job_slots_count(t.slots), 0);
-    assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
-    shim_client_close(c);
+    assert_int_equal(ask(SHIM_HELLO, NULL, 0), 0);
 }
 
 /* The thread of the packets makes the list. */
-static void
-peers_are_those_of_the_last_request(void **state)
+FIXTURE_TEST(peers_are_those_of_the_last_request)
 {
-    struct shim_client *c = open_client();
-    const void *body;
-    size_t size;
 
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ask(c, SHIM_PEERS, NULL, 0, NULL, NULL), EAGAIN);
+        assert_int_equal(ask(SHIM_PEERS, NULL, 0), EAGAIN);
     }
     cc_poll(t.cc, t.now);
-    assert_int_equal(ask(c, SHIM_PEERS, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, 0);
-    assert_int_equal(ask(c, SHIM_PEERS, NULL, 0, NULL, NULL), EAGAIN);
-    shim_client_close(c);
+    assert_int_equal(ask(SHIM_PEERS, NULL, 0), 0);
+    assert_int_equal(t.size, 0);
+    assert_int_equal(ask(SHIM_PEERS, NULL, 0), EAGAIN);
 }
 
-static void
-bodies_are_checked(void **state)
+UNIT_TEST(bodies_are_checked)
 {
     static const struct shim_lease bad_lease = { .default_dscp = 64 };
     static const struct shim_min_share
@@ -406,8 +391,7 @@ is_rejected(int fd)
     return !n || (n < 0 && errno == ECONNRESET);
 }
 
-static void
-broken_headers_end_the_connection(void **state)
+FIXTURE_TEST(broken_headers_end_the_connection)
 {
     static const struct shim_msg bad[] = {
         { .length = 0, .version = 1, .type = SHIM_HELLO },
@@ -429,23 +413,19 @@ broken_headers_end_the_connection(void **state)
             fail_msg("case %zu", i);
         }
         close(fd);
-        assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+        assert_int_equal(ask_of(good, SHIM_HELLO, NULL, 0), 0);
     }
     shim_client_close(good);
 }
 
-static void
-an_unknown_type_keeps_the_connection(void **state)
+FIXTURE_TEST(an_unknown_type_keeps_the_connection)
 {
-    struct shim_client *c = open_client();
 
-    assert_int_equal(ask(c, 999, "body", 4, NULL, NULL), EOPNOTSUPP);
-    assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
-    shim_client_close(c);
+    assert_int_equal(ask(999, "body", 4), EOPNOTSUPP);
+    assert_int_equal(ask(SHIM_HELLO, NULL, 0), 0);
 }
 
-static void
-a_message_may_arrive_byte_by_byte(void **state)
+FIXTURE_TEST(a_message_may_arrive_byte_by_byte)
 {
     struct shim_msg msg = { .length = sizeof msg, .version = 1,
                             .type = SHIM_HELLO, .xid = 5 };
@@ -463,8 +443,7 @@ a_message_may_arrive_byte_by_byte(void **state)
     close(fd);
 }
 
-static void
-random_bytes_do_no_harm(void **state)
+FIXTURE_TEST(random_bytes_do_no_harm)
 {
     struct shim_client *good = open_client();
 
@@ -487,12 +466,11 @@ random_bytes_do_no_harm(void **state)
         close(fd);
     }
     server_run(t.server);
-    assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+    assert_int_equal(ask_of(good, SHIM_HELLO, NULL, 0), 0);
     shim_client_close(good);
 }
 
-static void
-a_client_that_does_not_read_is_disconnected(void **state)
+FIXTURE_TEST(a_client_that_does_not_read_is_disconnected)
 {
     struct shim_client *good = open_client();
     struct shim_msg msg = { .length = sizeof msg,
@@ -520,31 +498,28 @@ a_client_that_does_not_read_is_disconnected(void **state)
         }
     }
     assert_true(n_sent < 50000);
-    assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+    assert_int_equal(ask_of(good, SHIM_HELLO, NULL, 0), 0);
     close(fd);
     shim_client_close(good);
 }
 
-static void
-one_client_captures_until_it_disconnects(void **state)
+FIXTURE_TEST(one_client_captures_until_it_disconnects)
 {
     static const struct shim_capture bad = { .slot = 1, .all = 1, .snap = 9 };
     static const struct shim_capture what = { .slot = 3, .snap = 9 };
-    struct shim_client *c = open_client(), *other = open_client();
+    struct shim_client *other = open_client();
     const struct shim_msg *msg;
     struct shim_captured record;
     const void *body;
 
     assert_int_equal(server_timeout(t.server, 250), 250);
-    assert_int_equal(ask(c, SHIM_CAPTURE, &bad, sizeof bad, NULL, NULL),
-                     EINVAL);
-    assert_int_equal(ask(c, SHIM_CAPTURE, &what, sizeof what, NULL, NULL), 0);
-    assert_int_equal(ask(other, SHIM_CAPTURE, &what, sizeof what, NULL, NULL),
-                     EBUSY);
+    assert_int_equal(ask(SHIM_CAPTURE, &bad, sizeof bad), EINVAL);
+    assert_int_equal(ask(SHIM_CAPTURE, &what, sizeof what), 0);
+    assert_int_equal(ask_of(other, SHIM_CAPTURE, &what, sizeof what), EBUSY);
     assert_true(server_timeout(t.server, 250) < 250);
     tap_see(t.tap, 3, true, (const uint8_t *) "0123456789", 10, 1500, 77);
     tap_see(t.tap, 4, true, (const uint8_t *) "0123456789", 10, 1500, 78);
-    assert_int_equal(receive(c, &msg, &body), 0);
+    assert_int_equal(receive(t.client, &msg, &body), 0);
     assert_int_equal(msg->type, SHIM_CAPTURED);
     assert_int_equal(msg->length, sizeof *msg + sizeof record + 16);
     memcpy(&record, body, sizeof record);
@@ -553,18 +528,17 @@ one_client_captures_until_it_disconnects(void **state)
     assert_int_equal(record.length, 1500);
     assert_memory_equal((const char *) body + sizeof record, "012345678", 10);
 
-    shim_client_close(c);
+    shim_client_close(t.client);
+    t.client = NULL;
     for (int i = 0; i < 3; i++) {
         server_run(t.server);
     }
     assert_int_equal(t.tap->wanted, 0);
-    assert_int_equal(ask(other, SHIM_CAPTURE, &what, sizeof what, NULL, NULL),
-                     0);
+    assert_int_equal(ask_of(other, SHIM_CAPTURE, &what, sizeof what), 0);
     shim_client_close(other);
 }
 
-static void
-the_socket_is_private(void **state)
+FIXTURE_TEST(the_socket_is_private)
 {
     struct stat st;
 
@@ -572,8 +546,7 @@ the_socket_is_private(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void
-a_dead_socket_is_replaced_a_live_one_is_not(void **state)
+FIXTURE_TEST(a_dead_socket_is_replaced_a_live_one_is_not)
 {
     struct server_config config = { .now = get_now };
     struct server *other;
@@ -604,37 +577,30 @@ a_dead_socket_is_replaced_a_live_one_is_not(void **state)
     assert_null(error);
 }
 
-static void
-a_new_shim_gets_the_state_and_the_socket(void **state)
+FIXTURE_TEST(a_new_shim_gets_the_state_and_the_socket)
 {
     struct shim_take_over stop = { .step = SHIM_STEP_STOP };
     struct shim_take_over leave = { .step = SHIM_STEP_LEAVE };
     struct shim_take_over nonsense = { .step = 3 };
     struct shim_lease lease = { .ms = 3000, .default_dscp = 10 };
     struct server_config config = { .now = get_now, .publish_later = true };
-    struct shim_client *c = open_client();
     struct server *successor;
     struct shim_state told;
     struct stat st, old;
-    const void *body;
-    size_t size;
 
-    assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
+    assert_int_equal(ask(SHIM_LEASE, &lease, sizeof lease), 0);
     t.min_share = 50000;
-    assert_int_equal(ask(c, SHIM_TAKE_OVER, &stop, sizeof stop, &body, &size),
-                     0);
-    assert_int_equal(size, sizeof told);
-    memcpy(&told, body, sizeof told);
+    assert_int_equal(ask(SHIM_TAKE_OVER, &stop, sizeof stop), 0);
+    assert_int_equal(t.size, sizeof told);
+    memcpy(&told, t.body, sizeof told);
     assert_int_equal(told.rate_bps, t.rate);
     assert_int_equal(told.min_share, 50000);
     assert_int_equal(told.default_dscp, 10);
     assert_int_equal(told.lease_left_ms, 3000);
     assert_int_equal(told.control_dscp, job_slots_control_dscp(t.slots));
     assert_true(told.level_dscps == job_slots_level_dscps(t.slots));
-    assert_int_equal(ask(c, SHIM_TAKE_OVER, &leave, sizeof leave, NULL, NULL),
-                     EINVAL);
-    assert_int_equal(ask(c, SHIM_TAKE_OVER, &nonsense, sizeof nonsense, NULL,
-                         NULL), EINVAL);
+    assert_int_equal(ask(SHIM_TAKE_OVER, &leave, sizeof leave), EINVAL);
+    assert_int_equal(ask(SHIM_TAKE_OVER, &nonsense, sizeof nonsense), EINVAL);
 
     /* The path is the old server's until the new one publishes its own. */
     assert_int_equal(stat(t.path, &old), 0);
@@ -650,109 +616,61 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
     server_destroy(t.server);
     assert_int_equal(access(t.path, F_OK), 0);
     t.server = successor;
-    shim_client_close(c);
 }
 
 /* The state may fill half a message. */
-static void
-connections_are_sent_during_a_takeover_only(void **state)
+FIXTURE_TEST(connections_are_sent_during_a_takeover_only)
 {
-    struct shim_client *c = open_client();
-    const void *body;
-    size_t size;
 
     t.learned = 0;
-    assert_int_equal(ask(c, SHIM_CONNECTIONS, NULL, 0, &body, &size), EINVAL);
+    assert_int_equal(ask(SHIM_CONNECTIONS, NULL, 0), EINVAL);
     t.learned = 600 << 10;
-    assert_int_equal(ask(c, SHIM_CONNECTIONS, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, t.learned);
-    assert_int_equal(((const uint8_t *) body)[size - 1], 7);
-    assert_int_equal(ask(c, SHIM_CONNECTIONS, "", 1, NULL, NULL), EPROTO);
-    shim_client_close(c);
+    assert_int_equal(ask(SHIM_CONNECTIONS, NULL, 0), 0);
+    assert_int_equal(t.size, t.learned);
+    assert_int_equal(((const uint8_t *) t.body)[t.size - 1], 7);
+    assert_int_equal(ask(SHIM_CONNECTIONS, "", 1), EPROTO);
 }
 
-static void
-ports_are_reported(void **state)
+FIXTURE_TEST(ports_are_reported)
 {
-    struct shim_client *c = open_client();
     struct shim_ports ports;
-    const void *body;
-    size_t size;
 
-    assert_int_equal(ask(c, SHIM_PORTS, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, sizeof ports);
-    memcpy(&ports, body, sizeof ports);
+    assert_int_equal(ask(SHIM_PORTS, NULL, 0), 0);
+    assert_int_equal(t.size, sizeof ports);
+    memcpy(&ports, t.body, sizeof ports);
     assert_string_equal(ports.host, "host");
     assert_string_equal(ports.uplink, "uplink");
     assert_int_equal(ports.polls, 17);
-    shim_client_close(c);
 }
 
-static void
-facts_are_reported(void **state)
+FIXTURE_TEST(facts_are_reported)
 {
-    struct shim_client *c = open_client();
-    const void *body;
-    size_t size;
 
-    assert_int_equal(ask(c, SHIM_ABOUT, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, strlen("version 7\n"));
-    assert_memory_equal(body, "version 7\n", size);
-    shim_client_close(c);
+    assert_int_equal(ask(SHIM_ABOUT, NULL, 0), 0);
+    assert_int_equal(t.size, strlen("version 7\n"));
+    assert_memory_equal(t.body, "version 7\n", t.size);
 }
 
 /* A job that ends leaves neither flows nor counts. */
-static void
-refusals_are_reported(void **state)
+FIXTURE_TEST(refusals_are_reported)
 {
-    struct shim_client *c = open_client();
     const uint16_t slot = 3;
     struct shim_refused refused;
-    const void *body;
-    size_t size;
 
-    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, 0);
+    assert_int_equal(ask(SHIM_REFUSED, NULL, 0), 0);
+    assert_int_equal(t.size, 0);
     for (uint64_t i = 1; i <= 1 + FLOW_CACHE_BUCKETS * FLOW_CACHE_WAYS; i++) {
         uint64_t bucket = i % FLOW_CACHE_BUCKETS;
 
         flow_cache_learn(t.flows, i << 40 | bucket * 64, slot, 0);
     }
-    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, sizeof refused);
-    memcpy(&refused, body, sizeof refused);
+    assert_int_equal(ask(SHIM_REFUSED, NULL, 0), 0);
+    assert_int_equal(t.size, sizeof refused);
+    memcpy(&refused, t.body, sizeof refused);
     assert_int_equal(refused.slot, slot);
     assert_int_equal(refused.count,
                      FLOW_CACHE_BUCKETS * (FLOW_CACHE_WAYS - 1) + 1);
-    assert_int_equal(ask(c, SHIM_SLOT_CLEAR, &slot, sizeof slot, &body, &size),
-                     0);
-    assert_int_equal(ask(c, SHIM_REFUSED, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, 0);
-    shim_client_close(c);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies_are_checked),
-        TEST(tables_can_be_written_and_read),
-        TEST(peers_are_those_of_the_last_request),
-        TEST(one_bad_element_changes_nothing),
-        TEST(broken_headers_end_the_connection),
-        TEST(an_unknown_type_keeps_the_connection),
-        TEST(a_message_may_arrive_byte_by_byte),
-        TEST(random_bytes_do_no_harm),
-        TEST(a_client_that_does_not_read_is_disconnected),
-        TEST(one_client_captures_until_it_disconnects),
-        TEST(the_socket_is_private),
-        TEST(a_dead_socket_is_replaced_a_live_one_is_not),
-        TEST(a_new_shim_gets_the_state_and_the_socket),
-        TEST(connections_are_sent_during_a_takeover_only),
-        TEST(ports_are_reported),
-        TEST(facts_are_reported),
-        TEST(refusals_are_reported),
-    };
-
-    return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);
+    assert_int_equal(ask(SHIM_SLOT_CLEAR, &slot, sizeof slot), 0);
+    assert_int_equal(ask(SHIM_REFUSED, NULL, 0), 0);
+    assert_int_equal(t.size, 0);
 }

@@ -59,8 +59,7 @@ set_classes(struct rank_queues *rq, const struct at *at, size_t n)
     rank_queues_set_classes(rq, classes);
 }
 
-static void
-serves_jobs_by_rank_and_each_in_order(void **state)
+UNIT_TEST(serves_jobs_by_rank_and_each_in_order)
 {
     /* The levels of 8 and 9 are the same: the order is exact. */
     static const struct at at[] = {
@@ -124,8 +123,7 @@ static const struct at three[] = { { 2, 0, 2 }, { 4, 1, 4 }, { 7, 2, 7 } };
 static const uint32_t three_lengths[8] = { [2] = 1500, [4] = 9000,
                                            [7] = 300 };
 
-static void
-each_level_gets_its_configured_minimum_share(void **state)
+UNIT_TEST(each_level_gets_its_configured_minimum_share)
 {
     static const struct {
         uint32_t share;         /* Millionths. */
@@ -156,8 +154,7 @@ each_level_gets_its_configured_minimum_share(void **state)
 
 /* Fourteen jobs that wait in two levels have the minimum shares of two levels,
  * and each of them an equal part of its level's. */
-static void
-a_minimum_share_goes_round_the_jobs_of_a_level(void **state)
+UNIT_TEST(a_minimum_share_goes_round_the_jobs_of_a_level)
 {
     struct rank_queues *rq = rank_queues_create(1024, MAX_FRAME);
     uint32_t lengths[16] = { 0 };
@@ -179,8 +176,7 @@ a_minimum_share_goes_round_the_jobs_of_a_level(void **state)
 }
 
 /* Whatever the lengths of their packets and the number of their flows. */
-static void
-jobs_of_equal_rank_share_by_bytes(void **state)
+UNIT_TEST(jobs_of_equal_rank_share_by_bytes)
 {
     static const struct at same[] = { { 1, 3, 2 }, { 2, 3, 2 }, { 3, 3, 2 } };
     static const uint32_t lengths[4] = { 0, 66, 1518, 9018 };
@@ -200,8 +196,7 @@ jobs_of_equal_rank_share_by_bytes(void **state)
     }
 }
 
-static void
-no_minimum_share_is_saved_up_while_none_waits(void **state)
+UNIT_TEST(no_minimum_share_is_saved_up_while_none_waits)
 {
     static const struct at at[] = { { 1, 0, 1 }, { 5, 1, 5 } };
     struct rank_queues *rq = rank_queues_create(16, MAX_FRAME);
@@ -238,8 +233,7 @@ send_for(struct pace *pace, uint64_t *now, uint64_t step, uint64_t duration,
 }
 
 /* A second at the rate, and at most two frames more. */
-static void
-keeps_the_rate(void **state)
+UNIT_TEST(keeps_the_rate)
 {
     static const struct {
         uint64_t bps;
@@ -276,8 +270,7 @@ keeps_the_rate(void **state)
     }
 }
 
-static void
-sends_two_frames_at_once_at_most(void **state)
+UNIT_TEST(sends_two_frames_at_once_at_most)
 {
     struct pace pace = { .full = 0 };
     uint64_t now = 5 * SECOND;
@@ -291,8 +284,7 @@ sends_two_frames_at_once_at_most(void **state)
     assert_int_equal(n, 2);
 }
 
-static void
-returns_when_the_next_frame_is_due(void **state)
+UNIT_TEST(returns_when_the_next_frame_is_due)
 {
     struct pace pace = { .full = 0 };
     uint64_t now = SECOND;
@@ -308,8 +300,7 @@ returns_when_the_next_frame_is_due(void **state)
 }
 
 /* Who comes late makes up for what he knows to have missed, no more. */
-static void
-catches_up_only_for_queued_frames(void **state)
+UNIT_TEST(catches_up_only_for_queued_frames)
 {
     struct pace pace = { .full = 0 };
     uint64_t now = SECOND;
@@ -326,8 +317,7 @@ catches_up_only_for_queued_frames(void **state)
     assert_int_equal(bytes, 1100);
 }
 
-static void
-a_new_rate_holds_at_once(void **state)
+UNIT_TEST(a_new_rate_holds_at_once)
 {
     struct pace pace = { .full = 0 };
     uint64_t now = SECOND, bytes;
@@ -337,23 +327,4 @@ a_new_rate_holds_at_once(void **state)
     pace_set_rate(&pace, now, 100000000, 20000);
     bytes = send_for(&pace, &now, 100000, SECOND / 10, 9018, 0);
     assert_in_range(bytes, 1250000 - 2 * 9018, 1250000 + 20000 + 9018);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(serves_jobs_by_rank_and_each_in_order),
-        cmocka_unit_test(each_level_gets_its_configured_minimum_share),
-        cmocka_unit_test(a_minimum_share_goes_round_the_jobs_of_a_level),
-        cmocka_unit_test(jobs_of_equal_rank_share_by_bytes),
-        cmocka_unit_test(no_minimum_share_is_saved_up_while_none_waits),
-        cmocka_unit_test(keeps_the_rate),
-        cmocka_unit_test(sends_two_frames_at_once_at_most),
-        cmocka_unit_test(returns_when_the_next_frame_is_due),
-        cmocka_unit_test(catches_up_only_for_queued_frames),
-        cmocka_unit_test(a_new_rate_holds_at_once),
-    };
-
-    return cmocka_run_group_tests_name("shim-queue", tests, NULL, NULL);
 }

@@ -145,8 +145,7 @@ random_length(void)
     return 60 + random() % (MAX_FRAME - 59);
 }
 
-static void
-any_order_is_kept_and_nothing_is_lost(void **state)
+UNIT_TEST(any_order_is_kept_and_nothing_is_lost)
 {
     struct model m;
 
@@ -176,8 +175,7 @@ any_order_is_kept_and_nothing_is_lost(void **state)
  * room, jobs become control and back, minimum shares are served, and the order
  * changes.  Frames are so short that the queue of control never has 64 long
  * ones, which is when order is given up for it. */
-static void
-flows_keep_their_order_whatever_happens(void **state)
+UNIT_TEST(flows_keep_their_order_whatever_happens)
 {
     uint64_t now = SECOND;
     struct model m;
@@ -275,8 +273,7 @@ run_with_control(struct rank_queues *rq, uint64_t bps, uint64_t bytes[3])
     }
 }
 
-static void
-control_goes_first_for_a_hundredth(void **state)
+UNIT_TEST(control_goes_first_for_a_hundredth)
 {
     job_class classes[SHIM_MAX_SLOTS];
     struct rank_queues *rq;
@@ -307,8 +304,7 @@ control_goes_first_for_a_hundredth(void **state)
 
 /* A job of four flows, of which one is paced, against one of a single flow of
  * equal rank. */
-static void
-a_pace_is_kept_and_delays_no_other_flow(void **state)
+UNIT_TEST(a_pace_is_kept_and_delays_no_other_flow)
 {
     static const uint64_t rates[] = { 10000, 100000, 3000000, 30000000 };
 
@@ -360,8 +356,7 @@ a_pace_is_kept_and_delays_no_other_flow(void **state)
 }
 
 /* Its packets wait for their pace, then for those of an earlier rank. */
-static void
-a_flow_that_waits_for_the_uplink_is_late(void **state)
+UNIT_TEST(a_flow_that_waits_for_the_uplink_is_late)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     struct job_queues *jobs = rank_queues_jobs(rq);
@@ -399,8 +394,7 @@ a_flow_that_waits_for_the_uplink_is_late(void **state)
 
 /* It sends what it was given, then hardly anything, and goes on as soon as it
  * has a rate. */
-static void
-a_flow_that_starts_waits_for_its_rate(void **state)
+UNIT_TEST(a_flow_that_starts_waits_for_its_rate)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     struct pace pace = { .bps = 0 };
@@ -439,8 +433,7 @@ a_flow_that_starts_waits_for_its_rate(void **state)
 }
 
 /* A pace of 10 kbit/s makes frames wait for more than a second. */
-static void
-returns_when_a_paced_flow_is_due(void **state)
+UNIT_TEST(returns_when_a_paced_flow_is_due)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     uint64_t now = SECOND, wait = MAX_FRAME * 800000 + 1;
@@ -469,8 +462,7 @@ returns_when_a_paced_flow_is_due(void **state)
     rank_queues_destroy(rq);
 }
 
-static void
-gives_all_its_flows_queues_and_no_more(void **state)
+UNIT_TEST(gives_all_its_flows_queues_and_no_more)
 {
     static uint16_t queues[5000];
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
@@ -487,8 +479,7 @@ gives_all_its_flows_queues_and_no_more(void **state)
     rank_queues_destroy(rq);
 }
 
-static void
-a_job_is_bounded_in_bytes(void **state)
+UNIT_TEST(a_job_is_bounded_in_bytes)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     struct queue_item dropped;
@@ -505,8 +496,7 @@ a_job_is_bounded_in_bytes(void **state)
 
 /* One job floods; others, who come when there is no room left, lose nothing
  * and have all that they need. */
-static void
-the_longest_queue_loses(void **state)
+UNIT_TEST(the_longest_queue_loses)
 {
     struct rank_queues *rq = rank_queues_create(1000, MAX_FRAME);
     struct queue_item dropped;
@@ -533,8 +523,7 @@ compare_u64(const void *a_, const void *b_)
     return (*a > *b) - (*a < *b);
 }
 
-static void
-a_heap_gives_what_is_due_first(void **state)
+UNIT_TEST(a_heap_gives_what_is_due_first)
 {
     uint64_t times[300], sorted[300];
     struct due_heap heap;
@@ -566,8 +555,7 @@ a_heap_gives_what_is_due_first(void **state)
     due_heap_uninit(&heap);
 }
 
-static void
-a_map_finds_the_first_and_the_next(void **state)
+UNIT_TEST(a_map_finds_the_first_and_the_next)
 {
     struct class_map map = { .summary = 0 };
     bool in[CLASS_MAP_SIZE] = { false };
@@ -605,8 +593,7 @@ set_slot(struct job_slots *js, uint16_t slot, uint32_t rank, uint8_t level)
     assert_int_equal(job_slots_set(js, &row), 0);
 }
 
-static void
-slots_have_classes_by_rank_and_level(void **state)
+UNIT_TEST(slots_have_classes_by_rank_and_level)
 {
     struct job_slots *js = job_slots_create();
     job_class classes[SHIM_MAX_SLOTS];
@@ -643,8 +630,7 @@ slots_have_classes_by_rank_and_level(void **state)
 }
 
 /* Against a count of those with a lower key, with all slots in use. */
-static void
-classes_are_right_after_any_changes(void **state)
+UNIT_TEST(classes_are_right_after_any_changes)
 {
     static uint64_t keys[SHIM_MAX_SLOTS];
     struct job_slots *js = job_slots_create();
@@ -682,8 +668,7 @@ classes_are_right_after_any_changes(void **state)
 
 /* A loop that comes late loses nothing of a flow's rate, and sends no more,
  * also where that is changed a little all the time. */
-static void
-changes_of_pace_change_no_sum(void **state)
+UNIT_TEST(changes_of_pace_change_no_sum)
 {
     static const uint64_t rates[] = { 3000000, 30000000, 200000000 };
     enum { STEP = 300000 };
@@ -717,8 +702,7 @@ changes_of_pace_change_no_sum(void **state)
 
 /* The first rank always has packets.  The minimum share is a frame in 25 ms,
  * and the pace changes every 10 ms. */
-static void
-changes_of_pace_keep_the_minimum_share(void **state)
+UNIT_TEST(changes_of_pace_keep_the_minimum_share)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     uint64_t bytes[] = { 0, 0, 0 }, want = 10000000 / 8 / 21;
@@ -751,8 +735,7 @@ changes_of_pace_keep_the_minimum_share(void **state)
 }
 
 /* Four flows of a job share 10 Mbit/s, a round in 5 ms. */
-static void
-changes_of_pace_keep_the_turn(void **state)
+UNIT_TEST(changes_of_pace_keep_the_turn)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     struct pace pace = { .bps = 0 };
@@ -824,8 +807,7 @@ run_paced(struct rank_queues *rq, const struct cc_share *shares, int n,
 /* Flows that were granted more than the uplink carries have of it what the
  * allocation of congestion control would give them: by rank, and in a rank as
  * equal as their rates allow. */
-static void
-flows_granted_too_much_share_as_if_allocated(void **state)
+UNIT_TEST(flows_granted_too_much_share_as_if_allocated)
 {
     const uint64_t bps = 100000000;
 
@@ -861,31 +843,4 @@ flows_granted_too_much_share_as_if_allocated(void **state)
         }
         rank_queues_destroy(rq);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_is_kept_and_nothing_is_lost),
-        cmocka_unit_test(flows_keep_their_order_whatever_happens),
-        cmocka_unit_test(control_goes_first_for_a_hundredth),
-        cmocka_unit_test(a_pace_is_kept_and_delays_no_other_flow),
-        cmocka_unit_test(changes_of_pace_change_no_sum),
-        cmocka_unit_test(changes_of_pace_keep_the_minimum_share),
-        cmocka_unit_test(changes_of_pace_keep_the_turn),
-        cmocka_unit_test(flows_granted_too_much_share_as_if_allocated),
-        cmocka_unit_test(a_flow_that_waits_for_the_uplink_is_late),
-        cmocka_unit_test(a_flow_that_starts_waits_for_its_rate),
-        cmocka_unit_test(returns_when_a_paced_flow_is_due),
-        cmocka_unit_test(gives_all_its_flows_queues_and_no_more),
-        cmocka_unit_test(a_job_is_bounded_in_bytes),
-        cmocka_unit_test(the_longest_queue_loses),
-        cmocka_unit_test(a_heap_gives_what_is_due_first),
-        cmocka_unit_test(a_map_finds_the_first_and_the_next),
-        cmocka_unit_test(slots_have_classes_by_rank_and_level),
-        cmocka_unit_test(classes_are_right_after_any_changes),
-    };
-
-    return cmocka_run_group_tests_name("shim-rank", tests, NULL, NULL);
 }

@@ -197,8 +197,7 @@ push_some(struct twins *t)
     }
 }
 
-static void
-runs_equal_single_packets(void **state)
+UNIT_TEST(runs_equal_single_packets)
 {
     for (int round = 0; round < 20; round++) {
         struct twins t;
@@ -227,8 +226,7 @@ runs_equal_single_packets(void **state)
 
 /* The same where jobs of one class always have packets, so that dispatches end
  * in the middle of a burst, and levels wait for their minimum shares. */
-static void
-dispatches_and_minimum_shares_end_in_time(void **state)
+UNIT_TEST(dispatches_and_minimum_shares_end_in_time)
 {
     static const uint32_t shares[] = { 0, 1, 20000, 150000 };
 
@@ -258,8 +256,7 @@ dispatches_and_minimum_shares_end_in_time(void **state)
 }
 
 /* Against a look at the bucket before each frame. */
-static void
-the_allowance_equals_the_frames_that_may_leave(void **state)
+UNIT_TEST(the_allowance_equals_the_frames_that_may_leave)
 {
     srandom(1);
     for (int i = 0; i < 100000; i++) {
@@ -281,8 +278,7 @@ the_allowance_equals_the_frames_that_may_leave(void **state)
     }
 }
 
-static void
-a_fifo_gives_back_runs_in_their_order(void **state)
+UNIT_TEST(a_fifo_gives_back_runs_in_their_order)
 {
     struct queue_item items[2 * PACKET_CHUNK_ITEMS];
     uintptr_t n_in = 0, n_out = 0;
@@ -319,8 +315,7 @@ a_fifo_gives_back_runs_in_their_order(void **state)
     packet_pool_uninit(&pool);
 }
 
-static void
-a_queue_moves_when_its_length_has_another_logarithm(void **state)
+UNIT_TEST(a_queue_moves_when_its_length_has_another_logarithm)
 {
     for (uint32_t a = 0; a < 600; a++) {
         for (uint32_t b = 0; b < 600; b++) {
@@ -339,18 +334,4 @@ a_queue_moves_when_its_length_has_another_logarithm(void **state)
             }
         }
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_equal_single_packets),
-        cmocka_unit_test(dispatches_and_minimum_shares_end_in_time),
-        cmocka_unit_test(the_allowance_equals_the_frames_that_may_leave),
-        cmocka_unit_test(a_fifo_gives_back_runs_in_their_order),
-        cmocka_unit_test(a_queue_moves_when_its_length_has_another_logarithm),
-    };
-
-    return cmocka_run_group_tests_name("shim-run", tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ random_bytes(uint8_t *p, size_t n)
     }
 }
 
-static void
-ipv4_checksum_equals_a_full_one(void **state)
+UNIT_TEST(ipv4_checksum_equals_a_full_one)
 {
     srandom(1);
     for (int i = 0; i < 200000; i++) {
@@ -64,8 +63,7 @@ ipv4_checksum_equals_a_full_one(void **state)
     }
 }
 
-static void
-ipv4_wrong_checksum_stays_wrong(void **state)
+UNIT_TEST(ipv4_wrong_checksum_stays_wrong)
 {
     uint8_t ip[20] = { 0x45, 0x00, 0, 20, 0, 0, 0, 0, 64, 6, 0, 0,
                        10, 0, 0, 1, 10, 0, 0, 2 };
@@ -78,8 +76,7 @@ ipv4_wrong_checksum_stays_wrong(void **state)
     assert_int_not_equal(sum, ip[10] << 8 | ip[11]);
 }
 
-static void
-ipv6_only_the_dscp_changes(void **state)
+UNIT_TEST(ipv6_only_the_dscp_changes)
 {
     srandom(2);
     for (int i = 0; i < 10000; i++) {
@@ -98,8 +95,7 @@ ipv6_only_the_dscp_changes(void **state)
     }
 }
 
-static void
-the_header_of_a_frame_is_found(void **state)
+UNIT_TEST(the_header_of_a_frame_is_found)
 {
     static const uint8_t types[][10] = {
         { 0x08, 0x00, 0x45 },
@@ -137,8 +133,7 @@ the_header_of_a_frame_is_found(void **state)
 
 /* Packets of no job keep the DSCP of their sender, and their ECN bits, unless
  * it is that of a level or of control; those of a job never do. */
-static void
-only_levels_are_taken_from_packets_of_no_job(void **state)
+UNIT_TEST(only_levels_are_taken_from_packets_of_no_job)
 {
     const uint64_t levels = UINT64_C(1) << 35 | UINT64_C(1) << 39;
     const struct treatment treatments[] = {
@@ -198,18 +193,4 @@ only_levels_are_taken_from_packets_of_no_job(void **state)
             }
         }
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ipv4_checksum_equals_a_full_one),
-        cmocka_unit_test(ipv4_wrong_checksum_stays_wrong),
-        cmocka_unit_test(ipv6_only_the_dscp_changes),
-        cmocka_unit_test(only_levels_are_taken_from_packets_of_no_job),
-        cmocka_unit_test(the_header_of_a_frame_is_found),
-    };
-
-    return cmocka_run_group_tests_name("shim-tag", tests, NULL, NULL);
 }

@@ -47,8 +47,7 @@ see(uint16_t slot, uint32_t length, uint64_t now)
     tap_see(tap, slot, now & 1, frame, length, length, now);
 }
 
-static void
-captures_only_the_wanted_slot(void **state)
+FIXTURE_TEST(captures_only_the_wanted_slot)
 {
     struct shim_captured record;
 
@@ -77,8 +76,7 @@ captures_only_the_wanted_slot(void **state)
     tap_see(NULL, 9, true, frame, 1, 1, 1);
 }
 
-static void
-counts_frames_that_do_not_fit(void **state)
+FIXTURE_TEST(counts_frames_that_do_not_fit)
 {
     struct shim_captured record = { .size = 0 };
     int n = 0;
@@ -105,8 +103,7 @@ counts_frames_that_do_not_fit(void **state)
     assert_int_equal(record.dropped, 0);
 }
 
-static void
-the_ring_wraps_around(void **state)
+FIXTURE_TEST(the_ring_wraps_around)
 {
     uint64_t next = 0;
 
@@ -135,8 +132,7 @@ the_ring_wraps_around(void **state)
     assert_true(next >= 19990);
 }
 
-static void
-a_written_file_can_be_read(void **state)
+UNIT_TEST(a_written_file_can_be_read)
 {
     char path[] = "/tmp/sct-tap-XXXXXX";
     struct capture_reader *reader;
@@ -166,8 +162,7 @@ a_written_file_can_be_read(void **state)
     unlink(path);
 }
 
-static void
-a_full_disk_is_reported(void **state)
+UNIT_TEST(a_full_disk_is_reported)
 {
     struct pcapng *file;
 
@@ -176,18 +171,4 @@ a_full_disk_is_reported(void **state)
     }
     assert_null(pcapng_create("/dev/full", "x", &file));
     assert_is(pcapng_finish(file, 0), "/dev/full: No space left on device");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(captures_only_the_wanted_slot),
-        TEST(counts_frames_that_do_not_fit),
-        TEST(the_ring_wraps_around),
-        cmocka_unit_test(a_written_file_can_be_read),
-        cmocka_unit_test(a_full_disk_is_reported),
-    };
-
-    return cmocka_run_group_tests_name("shim-tap", tests, NULL, NULL);
 }

@@ -32,8 +32,7 @@ mean_under(const struct workload *w, enum order_kind kind)
 /* The strict form holds for each schedule, and nobody comes near to it who
  * does not look for it.  The fluid form may be above, but not of these, whose
  * iterations are many. */
-static void
-no_order_is_below_the_bound(void **state)
+UNIT_TEST(no_order_is_below_the_bound)
 {
     static const enum order_kind kinds[] = { ORDER_FAIR, ORDER_STAGE,
                                              ORDER_WORK, ORDER_TCF,
@@ -72,8 +71,7 @@ no_order_is_below_the_bound(void **state)
 
 /* Headers take their part of ports, and what does not iterate has no such
  * bound. */
-static void
-bounds_what_iterates(void **state)
+UNIT_TEST(bounds_what_iterates)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "a", 1, 5);
@@ -90,15 +88,4 @@ bounds_what_iterates(void **state)
     assert_int_equal(b.kind, ORDER_BOUND_FLUID);
     assert_float_equal(b.mean, 10 * 3 / 2, 1e-4);
     workload_destroy(w);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_order_is_below_the_bound),
-        cmocka_unit_test(bounds_what_iterates),
-    };
-
-    return cmocka_run_group_tests_name("bound", tests, NULL, NULL);
 }

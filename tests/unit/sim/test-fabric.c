@@ -20,8 +20,7 @@ assert_path(const struct sim_fabric *f, int src, int dst, int n,
     assert_memory_equal(ports, expected, n * sizeof *ports);
 }
 
-static void
-a_big_switch_has_two_ports_a_path(void **state)
+UNIT_TEST(a_big_switch_has_two_ports_a_path)
 {
     struct sim_fabric *f = sim_fabric_create(3, 10);
 
@@ -33,8 +32,7 @@ a_big_switch_has_two_ports_a_path(void **state)
 }
 
 /* Leaves of hosts 0 to 3, 4 to 7 and 8, at half the bandwidth. */
-static void
-leaves_are_oversubscribed(void **state)
+UNIT_TEST(leaves_are_oversubscribed)
 {
     struct sim_fabric *f = sim_fabric_create_leaf_spine(9, 4, 10, 2);
     struct sim_fabric *half = sim_fabric_scale(f, 0.5);
@@ -79,8 +77,7 @@ read_csv(const char *text, double oversubscription, struct sim_fabric **fp)
  * aggregation switch, 2 another core, 3 another access switch.  Nodes above
  * hosts are sorted: access 5 to 8 (P1/S1, P1/S2, P2/S1 of D1, and D2's),
  * aggregation 9 to 11, cores 12 and 13. */
-static void
-a_topology_has_four_tiers(void **state)
+UNIT_TEST(a_topology_has_four_tiers)
 {
     struct sim_fabric *f;
 
@@ -118,8 +115,7 @@ static const struct {
       ":2: field 2 is empty, a name is allowed" },
 };
 
-static void
-names_the_line_at_fault(void **state)
+UNIT_TEST(names_the_line_at_fault)
 {
     struct sim_fabric *f;
     char *error;
@@ -130,17 +126,4 @@ names_the_line_at_fault(void **state)
     }
     error = sim_fabric_from_csv("/none.csv", 1, 1, &f);
     assert_is(error, "/none.csv: No such file or directory");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_big_switch_has_two_ports_a_path),
-        cmocka_unit_test(leaves_are_oversubscribed),
-        cmocka_unit_test(a_topology_has_four_tiers),
-        cmocka_unit_test(names_the_line_at_fault),
-    };
-
-    return cmocka_run_group_tests_name("fabric", tests, NULL, NULL);
 }

@@ -36,8 +36,7 @@ assert_same_job(const struct workload_job *a, const struct workload_job *b)
     }
 }
 
-static void
-makes_the_same_of_a_seed(void **state)
+UNIT_TEST(makes_the_same_of_a_seed)
 {
     struct workload *a = generate("7");
     struct workload *b = generate("7");
@@ -108,8 +107,7 @@ check_cojob(const struct workload *w, const struct workload_cojob *cojob)
     }
 }
 
-static void
-stays_in_the_ranges(void **state)
+UNIT_TEST(stays_in_the_ranges)
 {
     for (int seed = 0; seed < SEEDS; seed++) {
         struct workload *w;
@@ -127,8 +125,7 @@ stays_in_the_ranges(void **state)
 }
 
 /* The job that goes on has the best metric where the others stopped. */
-static void
-keeps_the_best(void **state)
+UNIT_TEST(keeps_the_best)
 {
     struct workload *w = generate("3");
 
@@ -151,8 +148,7 @@ keeps_the_best(void **state)
     workload_destroy(w);
 }
 
-static void
-obeys_the_options(void **state)
+UNIT_TEST(obeys_the_options)
 {
     struct workload *w = generate("1,hosts=4,cojobs=3,jobs=5,rungs=2,"
                                   "placement=ring,compute=0.5,load=0.1");
@@ -200,8 +196,7 @@ static const struct {
       "\"ps\", \"ring\", \"mixed\"" },
 };
 
-static void
-names_what_is_wrong(void **state)
+UNIT_TEST(names_what_is_wrong)
 {
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         struct generate_options options;
@@ -209,18 +204,4 @@ names_what_is_wrong(void **state)
 
         assert_is(error, mistakes[i].error);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(makes_the_same_of_a_seed),
-        cmocka_unit_test(stays_in_the_ranges),
-        cmocka_unit_test(keeps_the_best),
-        cmocka_unit_test(obeys_the_options),
-        cmocka_unit_test(names_what_is_wrong),
-    };
-
-    return cmocka_run_group_tests_name("generate", tests, NULL, NULL);
 }

@@ -25,8 +25,7 @@
 #define COMPUTE_S 0.0048
 #define BYTES_PER_S (50e6 / 8)
 
-static void
-paces_follow_from_what_is_left(void **state)
+UNIT_TEST(paces_follow_from_what_is_left)
 {
     const struct order_demand half = { .port = 0, .seconds = 0.5 };
     const struct order_demand whole[] = {
@@ -144,8 +143,7 @@ predict(const struct workload *w, double ends[N_SEARCHES])
     }
 }
 
-static void
-predictions_are_near_what_is_simulated(void **state)
+UNIT_TEST(predictions_are_near_what_is_simulated)
 {
     struct policy *policy;
     double error = 0;
@@ -168,15 +166,4 @@ predictions_are_near_what_is_simulated(void **state)
     policy_destroy(policy);
     print_message("mean error %.3f\n", error);
     assert_true(error < 0.15);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paces_follow_from_what_is_left),
-        cmocka_unit_test(predictions_are_near_what_is_simulated),
-    };
-
-    return cmocka_run_group_tests_name("job-ends", tests, NULL, NULL);
 }

@@ -173,8 +173,7 @@ check_against_plain(struct workload *w, size_t n, const char *what,
 
 /* The transfers load the busiest ports for as long as the searches do, or for
  * ten times as long. */
-static void
-bulk_transfers_and_searches_delay_each_other_in_bounds(void **state)
+UNIT_TEST(bulk_transfers_and_searches_delay_each_other_in_bounds)
 {
     static const struct {
         const char *what;
@@ -203,8 +202,7 @@ bulk_transfers_and_searches_delay_each_other_in_bounds(void **state)
 
 /* Short searches use 96 % of a link.  Each has less work than the transfer of
  * 40 s, which would be last for a thousand seconds if it did not age. */
-static void
-a_stream_of_searches_does_not_starve_a_transfer(void **state)
+UNIT_TEST(a_stream_of_searches_does_not_starve_a_transfer)
 {
     struct workload *w = workload_create(
         "stage", sim_fabric_create(2, BYTES_PER_S));
@@ -244,8 +242,7 @@ gain_of(const struct form *form)
     return sum / N_SEEDS;
 }
 
-static void
-a_search_gains_nothing_by_its_form_or_announcement(void **state)
+UNIT_TEST(a_search_gains_nothing_by_its_form_or_announcement)
 {
     static const struct {
         const char *what;
@@ -365,8 +362,7 @@ gain_of_slices(const struct slices *slices)
     return sum / n_seeds;
 }
 
-static void
-an_owner_gains_nothing_by_slices(void **state)
+UNIT_TEST(an_owner_gains_nothing_by_slices)
 {
     static const struct slices cases[] = {
         { 8, false }, { 80, false }, { 8, true }, { 80, true }
@@ -383,8 +379,7 @@ an_owner_gains_nothing_by_slices(void **state)
 }
 
 /* The second search of an owner is served as if it was somebody else's. */
-static void
-a_second_search_keeps_its_place(void **state)
+UNIT_TEST(a_second_search_keeps_its_place)
 {
     for (int seed = 1; seed <= N_SEEDS / 4; seed++) {
         struct workload *w = make_slices(seed, &(struct slices){ 2, false });
@@ -398,8 +393,7 @@ a_second_search_keeps_its_place(void **state)
 
 /* Where no search announces anything, the first rungs of some do not pass the
  * last ones of others for that. */
-static void
-silence_of_all_costs_little(void **state)
+UNIT_TEST(silence_of_all_costs_little)
 {
     double sum = 0;
 
@@ -423,22 +417,13 @@ silence_of_all_costs_little(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
     const char *runs = getenv("LOOKAHEAD_RUNS");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            bulk_transfers_and_searches_delay_each_other_in_bounds),
-        cmocka_unit_test(a_stream_of_searches_does_not_starve_a_transfer),
-        cmocka_unit_test(a_search_gains_nothing_by_its_form_or_announcement),
-        cmocka_unit_test(an_owner_gains_nothing_by_slices),
-        cmocka_unit_test(a_second_search_keeps_its_place),
-        cmocka_unit_test(silence_of_all_costs_little),
-    };
 
     if (runs) {
         lookahead_runs = atoi(runs);
         least = 0.98;
     }
-    return cmocka_run_group_tests_name("mixed-traffic", tests, NULL, NULL);
+    return 0;
 }

@@ -220,26 +220,22 @@ agrees(enum order_kind kind, double refresh_s, enum sim_service service)
     assert_true(error < 0.05);
 }
 
-static void
-agrees_on_stage(void **state)
+UNIT_TEST(agrees_on_stage)
 {
     agrees(ORDER_STAGE, 0.2, SIM_SERVICE_LEVELS);
 }
 
-static void
-agrees_on_stage_by_rank(void **state)
+UNIT_TEST(agrees_on_stage_by_rank)
 {
     agrees(ORDER_STAGE, 0.2, SIM_SERVICE_EXACT);
 }
 
-static void
-agrees_on_work(void **state)
+UNIT_TEST(agrees_on_work)
 {
     agrees(ORDER_WORK, 0, SIM_SERVICE_LEVELS);
 }
 
-static void
-agrees_on_plain(void **state)
+UNIT_TEST(agrees_on_plain)
 {
     agrees(ORDER_PLAIN, 0, SIM_SERVICE_LEVELS);
 }
@@ -263,8 +259,7 @@ mean_of(const struct workload *w, int lookahead_runs)
 }
 
 /* By 2 % in the mean of these seeds. */
-static void
-looking_ahead_ends_stages_earlier(void **state)
+UNIT_TEST(looking_ahead_ends_stages_earlier)
 {
     double ratio = 0;
 
@@ -281,18 +276,4 @@ looking_ahead_ends_stages_earlier(void **state)
         workload_destroy(w);
     }
     assert_true(ratio < 0.99);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_on_stage),
-        cmocka_unit_test(agrees_on_stage_by_rank),
-        cmocka_unit_test(agrees_on_work),
-        cmocka_unit_test(agrees_on_plain),
-        cmocka_unit_test(looking_ahead_ends_stages_earlier),
-    };
-
-    return cmocka_run_group_tests_name("outlook", tests, NULL, NULL);
 }

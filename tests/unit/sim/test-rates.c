@@ -332,73 +332,6 @@ random_fabric(struct world *w)
 /* What the naive computations find: rates of flows. */
 static double expected[MAX_FLOWS];
 
-/* The scan that rates-by-flow.c rarely makes. */
-static void
-expect_greedy(struct world *w)
-{
-    bool held[MAX_PORTS] = { false };
-    bool done[MAX_FLOWS] = { false };
-
-    w->rates->class->settle(w->rates, w->now);
-    memset(expected, 0, sizeof expected);
-    for (;;) {
-        const struct flow *best = NULL;
-        double best_key[4] = { 0 };
-
-        for (int i = 0; i < w->n_flows; i++) {
-            const struct flow *f = &w->flows[i];
-            const int *ports = w->paths.paths[f->path].ports;
-            double a = f->unit->bytes[f->work[0]];
-            double b = f->unit->bytes[f->work[1]];
-            double key[4] = { f->unit->rank, f->rate > 0 ? 0 : 1,
-                              -fmax(a, b), -fmin(a, b) };
-            int k = 0;
-
-            if (!w->on_the_way[i] || done[i] || held[ports[0]]
-                || held[ports[1]]) {
-                continue;
-            }
-            while (k < 3 && best && key[k] == best_key[k]) {
-                k++;
-            }
-            if (!best || key[k] < best_key[k]) {
-                best = f;
-                memcpy(best_key, key, sizeof key);
-            }
-        }
-        if (!best) {
-            return;
-        }
-        done[best - w->flows] = true;
-        held[w->paths.paths[best->path].ports[0]] = true;
-        held[w->paths.paths[best->path].ports[1]] = true;
-        expected[best - w->flows] = w->fabric->capacity[0];
-    }
-}
-
-static void
-check_flows(struct world *w)
-{
-    for (int i = 0; i < w->n_flows; i++) {
-        if (w->on_the_way[i]) {
-            assert_near(w->flows[i].rate, expected[i]);
-        }
-    }
-}
-
-static void
-greedy_is_the_scan_by_rank(void **state)
-{
-    for (int round = 0; round < 300; round++) {
-        struct world w;
-
-        world_init(&w, sim_fabric_create(2 + round % 8, 100), RATES_GREEDY);
-        w.seed = round;
-        run_random(&w, 1, expect_greedy, check_flows);
-        world_uninit(&w);
-    }
-}
-
 /* Water-filling from the beginning. */
 static void
 expect_share(struct world *w)
@@ -474,8 +407,7 @@ check_paths(struct world *w)
     }
 }
 
-static void
-sharing_is_water_filling(void **state)
+UNIT_TEST(sharing_is_water_filling)
 {
     for (int round = 0; round < 400; round++) {
         struct world w = { .seed = round };
@@ -566,8 +498,7 @@ expect_fill(struct world *w)
 /* Only units that an event changes something for get rates anew, whatever
  * begins, ends or changes places: what all of them have is what they would
  * get. */
-static void
-filling_is_computing_anew(void **state)
+UNIT_TEST(filling_is_computing_anew)
 {
     for (int round = 0; round < 600; round++) {
         struct world w = { .seed = round };
@@ -583,8 +514,7 @@ filling_is_computing_anew(void **state)
     }
 }
 
-static void
-madd_wastes_nothing(void **state)
+UNIT_TEST(madd_wastes_nothing)
 {
     for (int round = 0; round < 300; round++) {
         struct world w = { .seed = round };
@@ -596,183 +526,106 @@ madd_wastes_nothing(void **state)
     }
 }
 
-/* Rank 0 has one end of both flows of rank 1.  When it has ended they take
- * turns, the longer one first, though it is the younger one. */
-static void
-greedy_gives_whole_ports(void **state)
+/* What flows of few units get, at hosts with equal links. */
+struct rates_case {
+    const char *name;
+    enum rates_rule rule;
+    double capacity, min_share;
+    struct {
+        int unit, src, dst;
+        double bytes;
+        double rate; /* Of all flows of its path, at the begin. */
+    } flows[5];
+    struct {
+        double now;
+        int n; /* Flows that end then. */
+    } ends[3];
+};
+
+static const struct rates_case cases[] = {
+    { "levels are strict: level 0 fills port 0 and half of port 5; level 1 "
+      "gets the other half, and level 2 nothing",
+      RATES_SHARE,
+      12,
+      0,
+      { { 2, 1, 2, 1, 0 },
+        { 0, 0, 0, 1, 6 },
+        { 0, 0, 2, 1, 6 },
+        { 1, 2, 2, 1, 6 },
+        { 1, 0, 1, 1, 0 } } },
+    { "a guard is a floor: each level gets what a tenth of the network would "
+      "give it, of which level 2 shares port 3; then the first gets the rest "
+      "of port 0",
+      RATES_SHARE,
+      100,
+      0.1,
+      { { 0, 0, 1, 1000, 85 },
+        { 1, 0, 2, 1000, 10 },
+        { 2, 0, 3, 1000, 5 },
+        { 2, 1, 3, 1000, 95 } },
+      { { 200 / 19.0, 1 } } },
+    { "MADD lets a unit end together: rank 0 takes 4 s at host 0, which sends "
+      "20 + 20; its third flow takes as long; rank 1 gets what that leaves of "
+      "port 2 -> 3, and rank 2 nothing before rank 0 has ended",
+      RATES_MADD,
+      10,
+      0,
+      { { 0, 0, 4, 20, 5 },
+        { 0, 0, 5, 20, 5 },
+        { 0, 2, 3, 8, 10 },
+        { 1, 2, 3, 80, 10 },
+        { 2, 0, 1, 5, 0 } },
+      { { 4, 3 }, { 4.5, 1 }, { 8.8, 1 } } },
+    { "filling lets the flows of a unit end together: two share the port that "
+      "they leave from in proportion, so that both end with it, at (60 + 30) "
+      "/ 10; what they leave of the other ends is for the next units",
+      RATES_FILL,
+      10,
+      0,
+      { { 0, 0, 1, 60, 20 / 3.0 },
+        { 0, 0, 2, 30, 10 / 3.0 },
+        { 1, 3, 1, 40, 10 / 3.0 } },
+      { { 9, 2 }, { 10, 1 } } },
+    { "filling holds back nothing that could go: a flow that shares no port "
+      "with its unit's busiest one goes at the whole rate, and the next unit "
+      "after it",
+      RATES_FILL,
+      10,
+      0,
+      { { 0, 0, 2, 100, 10 }, { 0, 1, 3, 50, 10 }, { 1, 1, 0, 60, 0 } },
+      { { 5, 1 }, { 10, 1 }, { 11, 1 } } },
+};
+
+UNIT_TEST(rules_give_what_they_say)
 {
-    struct world w;
+    for (size_t c = 0; c < N_ELEMENTS(cases); c++) {
+        const struct rates_case *rc = &cases[c];
+        struct world w;
 
-    world_init(&w, sim_fabric_create(4, 10), RATES_GREEDY);
-    world_add(&w, 1, 0, 1, 20);
-    world_add(&w, 1, 0, 2, 30);
-    world_add(&w, 0, 0, 3, 10);
-    world_begin(&w);
-    assert_near(get_rate(&w, 0, 3), 10);
-    assert_int_equal(world_step(&w), 1);
-    assert_near(w.now, 1);
-    w.rates->class->update(w.rates, w.now);
-    assert_near(get_rate(&w, 0, 2), 10);
-    assert_near(get_rate(&w, 0, 1), 0);
-    assert_int_equal(world_step(&w), 1);
-    assert_near(w.now, 4);
-    world_uninit(&w);
-}
-
-/* A better rank stops a flow that runs; what that leaves at its other end goes
- * to one that has waited for it. */
-static void
-greedy_stops_a_worse_rank(void **state)
-{
-    struct world w;
-
-    world_init(&w, sim_fabric_create(4, 10), RATES_GREEDY);
-    world_add(&w, 0, 0, 1, 20);
-    world_add(&w, 1, 3, 1, 60);
-    world_add(&w, 2, 3, 2, 10);
-    world_make_units(&w);
-    world_begin_flow(&w, 1);
-    world_begin_flow(&w, 2);
-    w.rates->class->update(w.rates, 0);
-    assert_near(get_rate(&w, 3, 1), 10);
-    assert_near(get_rate(&w, 3, 2), 0);
-    w.now = 2;
-    world_begin_flow(&w, 0);
-    w.rates->class->update(w.rates, 2);
-    assert_near(get_rate(&w, 3, 1), 0);
-    assert_near(get_rate(&w, 3, 2), 10);
-    assert_near(get_rate(&w, 0, 1), 10);
-    w.rates->class->settle(w.rates, 2.5);
-    assert_near(w.flows[1].remaining, 40);
-    assert_near(w.units[0].bytes[0], 15);
-    world_uninit(&w);
-}
-
-/* Level 0 fills port 0 and half of port 5; level 1 gets the other half, and
- * level 2 nothing. */
-static void
-levels_are_strict(void **state)
-{
-    struct world w;
-
-    world_init(&w, sim_fabric_create(3, 12), RATES_SHARE);
-    world_add(&w, 2, 1, 2, 1);
-    world_add(&w, 0, 0, 0, 1);
-    world_add(&w, 0, 0, 2, 1);
-    world_add(&w, 1, 2, 2, 1);
-    world_add(&w, 1, 0, 1, 1);
-    world_begin(&w);
-    assert_near(get_rate(&w, 1, 2), 0);
-    assert_near(get_rate(&w, 0, 0), 6);
-    assert_near(get_rate(&w, 0, 2), 6);
-    assert_near(get_rate(&w, 2, 2), 6);
-    assert_near(get_rate(&w, 0, 1), 0);
-    world_uninit(&w);
-}
-
-/* Each level gets what a tenth of the network would give it, of which level 2
- * shares port 3; then the first gets the rest of port 0. */
-static void
-a_guard_is_a_floor(void **state)
-{
-    struct world w;
-
-    world_init(&w, sim_fabric_create(4, 100), RATES_SHARE);
-    w.rates->min_share = 0.1;
-    world_add(&w, 0, 0, 1, 1000);
-    world_add(&w, 1, 0, 2, 1000);
-    world_add(&w, 2, 0, 3, 1000);
-    world_add(&w, 2, 1, 3, 1000);
-    world_begin(&w);
-    assert_near(get_rate(&w, 0, 1), 85);
-    assert_near(get_rate(&w, 0, 2), 10);
-    assert_near(get_rate(&w, 0, 3), 5);
-    assert_near(get_rate(&w, 1, 3), 95);
-    assert_int_equal(world_step(&w), 1);
-    world_uninit(&w);
-}
-
-/* Rank 0 takes 4 s at host 0, which sends 20 + 20; its third flow takes as
- * long.  Rank 1 gets what that leaves of port 2 -> 3, and rank 2 nothing
- * before rank 0 has ended. */
-static void
-madd_lets_a_unit_end_together(void **state)
-{
-    struct world w;
-
-    world_init(&w, sim_fabric_create(6, 10), RATES_MADD);
-    world_add(&w, 0, 0, 4, 20);
-    world_add(&w, 0, 0, 5, 20);
-    world_add(&w, 0, 2, 3, 8);
-    world_add(&w, 1, 2, 3, 80);
-    world_add(&w, 2, 0, 1, 5);
-    world_begin(&w);
-    assert_near(get_rate(&w, 0, 4), 5);
-    assert_near(get_rate(&w, 0, 5), 5);
-    assert_near(w.flows[2].rate, 2);
-    assert_near(w.flows[3].rate, 8);
-    assert_near(get_rate(&w, 0, 1), 0);
-    assert_int_equal(world_step(&w), 3);
-    assert_near(w.now, 4);
-    w.rates->class->update(w.rates, w.now);
-    assert_near(w.flows[3].rate, 10);
-    assert_near(get_rate(&w, 0, 1), 10);
-    world_uninit(&w);
-}
-
-/* Two flows of unit 0 share the port that they leave from in proportion, so
- * that both end with it, at (60 + 30) / 10.  What they leave of the other ends
- * is for the next units. */
-static void
-filling_lets_the_flows_of_a_unit_end_together(void **state)
-{
-    struct world w;
-
-    world_init(&w, sim_fabric_create(5, 10), RATES_FILL);
-    world_add(&w, 0, 0, 1, 60);
-    world_add(&w, 0, 0, 2, 30);
-    world_add(&w, 1, 3, 1, 40);
-    world_begin(&w);
-    assert_near(get_rate(&w, 0, 1), 20 / 3.0);
-    assert_near(get_rate(&w, 0, 2), 10 / 3.0);
-    assert_near(get_rate(&w, 3, 1), 10 / 3.0);
-    assert_int_equal(world_step(&w), 2);
-    assert_near(w.now, 9);
-    w.rates->class->update(w.rates, w.now);
-    assert_int_equal(world_step(&w), 1);
-    assert_near(w.now, 10);
-    world_uninit(&w);
-}
-
-/* A flow that shares no port with its unit's busiest one does not wait for
- * it: it goes at the whole rate, and the next unit after it. */
-static void
-filling_holds_back_nothing_that_could_go(void **state)
-{
-    struct world w;
-
-    world_init(&w, sim_fabric_create(5, 10), RATES_FILL);
-    world_add(&w, 0, 0, 2, 100);
-    world_add(&w, 0, 1, 3, 50);
-    world_add(&w, 1, 1, 0, 60);
-    world_begin(&w);
-    assert_near(get_rate(&w, 0, 2), 10);
-    assert_near(get_rate(&w, 1, 3), 10);
-    assert_near(get_rate(&w, 1, 0), 0);
-    for (int i = 0; i < 3; i++) {
-        static const double ends[] = { 5, 10, 11 };
-
-        assert_int_equal(world_step(&w), 1);
-        assert_near(w.now, ends[i]);
-        w.rates->class->update(w.rates, w.now);
+        print_message("%s\n", rc->name);
+        world_init(&w, sim_fabric_create(6, rc->capacity), rc->rule);
+        w.rates->min_share = rc->min_share;
+        for (int i = 0; i < 5 && rc->flows[i].bytes > 0; i++) {
+            world_add(&w, rc->flows[i].unit, rc->flows[i].src,
+                      rc->flows[i].dst, rc->flows[i].bytes);
+        }
+        world_begin(&w);
+        for (int i = 0; i < w.n_flows; i++) {
+            assert_near(get_rate(&w, rc->flows[i].src, rc->flows[i].dst),
+                        rc->flows[i].rate);
+        }
+        for (int i = 0; i < 3 && rc->ends[i].n; i++) {
+            assert_int_equal(world_step(&w), rc->ends[i].n);
+            assert_near(w.now, rc->ends[i].now);
+            w.rates->class->update(w.rates, w.now);
+        }
+        world_uninit(&w);
     }
-    world_uninit(&w);
 }
 
 /* Two equal flows of a unit that is limited: at 10 bytes per second it has
  * sent 25 after 2.5 s; from 1 s on at half the rate, after 4 s. */
-static void
-limits_are_foreseen(void **state)
+UNIT_TEST(limits_are_foreseen)
 {
     struct world w;
 
@@ -795,25 +648,4 @@ limits_are_foreseen(void **state)
     w.rates->class->update(w.rates, 1);
     assert_near(unit_limit_time(&w.units[0]), 4);
     world_uninit(&w);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(greedy_gives_whole_ports),
-        cmocka_unit_test(greedy_stops_a_worse_rank),
-        cmocka_unit_test(greedy_is_the_scan_by_rank),
-        cmocka_unit_test(levels_are_strict),
-        cmocka_unit_test(a_guard_is_a_floor),
-        cmocka_unit_test(sharing_is_water_filling),
-        cmocka_unit_test(filling_lets_the_flows_of_a_unit_end_together),
-        cmocka_unit_test(filling_holds_back_nothing_that_could_go),
-        cmocka_unit_test(filling_is_computing_anew),
-        cmocka_unit_test(madd_lets_a_unit_end_together),
-        cmocka_unit_test(madd_wastes_nothing),
-        cmocka_unit_test(limits_are_foreseen),
-    };
-
-    return cmocka_run_group_tests_name("rates", tests, NULL, NULL);
 }

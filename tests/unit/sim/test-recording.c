@@ -54,8 +54,7 @@ port_seconds(const struct workload *w, size_t index, int port)
 }
 
 /* A stage of three hosts, one that still runs, and one that began later. */
-static void
-puts_on_each_port_what_was_measured(void **state)
+UNIT_TEST(puts_on_each_port_what_was_measured)
 {
     struct workload *w = read_workload(RECORDING(
         STAGE("a", "1", "1700000004000", "1700000009000",
@@ -81,8 +80,7 @@ puts_on_each_port_what_was_measured(void **state)
 
 /* What x sends went to a host without an agent; it could not have gone to x
  * itself.  So did what y sends, elsewhere: both take 4 s under any order. */
-static void
-meets_those_who_were_not_measured(void **state)
+UNIT_TEST(meets_those_who_were_not_measured)
 {
     struct workload *w = read_workload(RECORDING(
         STAGE("a", "0", "0", "5", "\"x:tx\": 4, \"x:rx\": 4") ","
@@ -106,8 +104,7 @@ meets_those_who_were_not_measured(void **state)
 /* Two stages of four iterations at one port, which is used half of the time by
  * each: iterations of one fit into the computing of the other.  As one
  * exchange each, they would take 4 and 8 s under any order of the port. */
-static void
-repeats_the_iterations_and_their_computing(void **state)
+UNIT_TEST(repeats_the_iterations_and_their_computing)
 {
 #define ITERATING(COJOB)                                                  \
     "{\"cojob\": \"" COJOB "\", \"rung\": 0, \"began\": 1, \"ended\": 9," \
@@ -135,8 +132,7 @@ repeats_the_iterations_and_their_computing(void **state)
 /* Three jobs send in rung 0, and one of them in rung 1, which was recorded to
  * begin when rung 0 ended.  Rung 0 of "b" is missing, rung 1 of "c" began much
  * later, and rung 1 of "d" has a job that rung 0 does not have. */
-static void
-chains_the_stages_of_a_search(void **state)
+UNIT_TEST(chains_the_stages_of_a_search)
 {
 #define JOB(NAME, BYTES) "{\"job\": \"" NAME "\", \"bytes\": {" BYTES "}}"
 #define PART(COJOB, RUNG, BEGAN, ENDED, DEMAND, JOBS)                  \
@@ -187,8 +183,7 @@ chains_the_stages_of_a_search(void **state)
 }
 
 /* The demand does not have host y, and the other job has moved nothing. */
-static void
-what_the_stage_did_not_use_counts_nothing(void **state)
+UNIT_TEST(what_the_stage_did_not_use_counts_nothing)
 {
     struct workload *w = read_workload(RECORDING(
         PART("a", "0", "1000", "9000", "\"x:tx\": 4",
@@ -203,8 +198,7 @@ what_the_stage_did_not_use_counts_nothing(void **state)
 /* Two jobs have a server and two workers.  The server of the first job was
  * busy for the time of both directions, the server of the second job for the
  * time of one.  A third worker was not measured. */
-static void
-a_server_receives_and_then_sends(void **state)
+UNIT_TEST(a_server_receives_and_then_sends)
 {
 #define SERVER(JOB, BUSY)                                                \
     "{\"job\": \"" JOB "\", \"busy_s\": " BUSY                           \
@@ -233,8 +227,7 @@ a_server_receives_and_then_sends(void **state)
     workload_destroy(w);
 }
 
-static void
-merges_iterations_of_long_recordings(void **state)
+UNIT_TEST(merges_iterations_of_long_recordings)
 {
     struct workload *w = read_workload(
         RECORDING("{\"cojob\": \"a\", \"rung\": 0, \"began\": 1, \"ended\": 9,"
@@ -277,8 +270,7 @@ static const struct {
       "r.json: /stages/0/cojob: required member is missing" },
 };
 
-static void
-names_the_member_at_fault(void **state)
+UNIT_TEST(names_the_member_at_fault)
 {
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         struct workload *w;
@@ -288,21 +280,4 @@ names_the_member_at_fault(void **state)
         assert_is(error, mistakes[i].error);
         assert_null(w);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(puts_on_each_port_what_was_measured),
-        cmocka_unit_test(meets_those_who_were_not_measured),
-        cmocka_unit_test(repeats_the_iterations_and_their_computing),
-        cmocka_unit_test(chains_the_stages_of_a_search),
-        cmocka_unit_test(what_the_stage_did_not_use_counts_nothing),
-        cmocka_unit_test(a_server_receives_and_then_sends),
-        cmocka_unit_test(merges_iterations_of_long_recordings),
-        cmocka_unit_test(names_the_member_at_fault),
-    };
-
-    return cmocka_run_group_tests_name("recording", tests, NULL, NULL);
 }

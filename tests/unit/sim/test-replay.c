@@ -178,8 +178,7 @@ add_scenario(const char *file, int64_t seed, double sums[2],
 
 /* Of one placement the two differ by up to 5 %: an order that is another one
  * for a moment has other consequences. */
-static void
-a_replay_finds_the_gain(void **state)
+UNIT_TEST(a_replay_finds_the_gain)
 {
     static const char *const names[] = { "lab/scenarios/quickstart.json",
                                          "lab/scenarios/main.json" };
@@ -195,14 +194,4 @@ a_replay_finds_the_gain(void **state)
         print_message("%s: %.3f, replayed %.3f\n", names[i], gain, found);
         assert_true(fabs(found / gain - 1) < 0.03);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_replay_finds_the_gain),
-    };
-
-    return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

@@ -43,8 +43,7 @@ static struct sim_job jobs[] = {
     { .cojob = 1, .job = 0, .begin = 1, .end = 6, .early_end = INFINITY },
 };
 
-static void
-counts_stages_cojobs_and_jobs(void **state)
+UNIT_TEST(counts_stages_cojobs_and_jobs)
 {
     struct workload *w = make_workload();
     struct sim_result r = {
@@ -68,8 +67,7 @@ counts_stages_cojobs_and_jobs(void **state)
 }
 
 /* Slowdowns of 1, 2.5 and 1. */
-static void
-says_who_pays(void **state)
+UNIT_TEST(says_who_pays)
 {
     struct workload *w = make_workload();
     struct sim_result r = { .n_stages = 3, .stages = stages };
@@ -85,8 +83,7 @@ says_who_pays(void **state)
     workload_destroy(w);
 }
 
-static void
-knows_nothing_of_nobody(void **state)
+UNIT_TEST(knows_nothing_of_nobody)
 {
     struct workload *w = make_workload();
     struct sim_result r = { .n_stages = 0 };
@@ -101,8 +98,7 @@ knows_nothing_of_nobody(void **state)
 }
 
 /* 1 s of 3 bytes a second, nothing for 1 s, then 998 s of 0.5. */
-static void
-keeps_bytes_in_slots(void **state)
+UNIT_TEST(keeps_bytes_in_slots)
 {
     struct sim_flow flow = { .n_ports = 2, .ports = { 0, 3 }, .rate = 3 };
     struct port_use use;
@@ -125,17 +121,4 @@ keeps_bytes_in_slots(void **state)
     assert_near(sum, 3 + 499);
     assert_near(port_use_bytes(&use, 1, 0), 0.5 * use.width);
     port_use_uninit(&use);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_stages_cojobs_and_jobs),
-        cmocka_unit_test(says_who_pays),
-        cmocka_unit_test(knows_nothing_of_nobody),
-        cmocka_unit_test(keeps_bytes_in_slots),
-    };
-
-    return cmocka_run_group_tests_name("results", tests, NULL, NULL);
 }

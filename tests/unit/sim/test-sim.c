@@ -68,8 +68,7 @@ end_of(size_t cojob, size_t rung)
     return 0;
 }
 
-static void
-shares_or_orders_two_equal_flows(void **state)
+UNIT_TEST(shares_or_orders_two_equal_flows)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(3, 10));
 
@@ -97,8 +96,7 @@ shares_or_orders_two_equal_flows(void **state)
 /* A job with three flows and one with a single flow share an uplink, with and
  * without two flows of others that leave the single flow a third of its
  * downlink. */
-static void
-jobs_take_turns_whatever_their_flows(void **state)
+UNIT_TEST(jobs_take_turns_whatever_their_flows)
 {
     for (int others = 0; others < 2; others++) {
         struct workload *w =
@@ -125,8 +123,7 @@ jobs_take_turns_whatever_their_flows(void **state)
 
 /* Two jobs that compute for a second and send for a second keep their distance
  * in the plain network and drift apart by MLTCP. */
-static void
-mltcp_lets_jobs_drift_apart(void **state)
+UNIT_TEST(mltcp_lets_jobs_drift_apart)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
 
@@ -145,8 +142,7 @@ mltcp_lets_jobs_drift_apart(void **state)
 }
 
 /* The second is small, arrives at 2 s and goes first. */
-static void
-lets_a_smaller_arrival_go_first(void **state)
+UNIT_TEST(lets_a_smaller_arrival_go_first)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
 
@@ -174,8 +170,7 @@ lets_a_smaller_arrival_go_first(void **state)
 }
 
 /* A weight of 9 outweighs five times the size. */
-static void
-serves_the_heavier_weight_first(void **state)
+UNIT_TEST(serves_the_heavier_weight_first)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
 
@@ -209,8 +204,7 @@ check_aging(double aging_s, double aging_slowdown)
     workload_destroy(w);
 }
 
-static void
-lets_an_aged_stage_go_first(void **state)
+UNIT_TEST(lets_an_aged_stage_go_first)
 {
     check_aging(0.5, 0);
     check_aging(0, 0.05);
@@ -231,8 +225,7 @@ add_pair(struct workload_cojob *cojob, int worker, int server,
  * In lockstep each exchange takes twice as long.  In order the second one
  * waits once for the push, and from then on computes while the first one
  * sends. */
-static void
-overlaps_computing_and_sending(void **state)
+UNIT_TEST(overlaps_computing_and_sending)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
 
@@ -256,8 +249,7 @@ overlaps_computing_and_sending(void **state)
 /* A search that is on its way meets a coflow that is a bit longer than what
  * remains of its pushes, or a bit shorter than the pull that it has not begun;
  * what it had in all, and what flows now, is otherwise. */
-static void
-orders_by_what_remains(void **state)
+UNIT_TEST(orders_by_what_remains)
 {
     static const struct {
         int64_t iterations;
@@ -306,8 +298,7 @@ add_search(struct workload *w, double bytes, int64_t iterations,
 /* Two searches share a link of 100 bytes/s: ten iterations of 1 s, and two of
  * 1.5 s.  The second needs less, unless it has a long rung to come.  While an
  * order is late both share the link. */
-static void
-orders_iterations_by_what_their_search_needs(void **state)
+UNIT_TEST(orders_iterations_by_what_their_search_needs)
 {
     static const struct {
         int64_t later;
@@ -340,8 +331,7 @@ orders_iterations_by_what_their_search_needs(void **state)
 }
 
 /* Without a limit of levels, orders that share inside levels use few. */
-static void
-shares_without_a_limit_of_levels(void **state)
+UNIT_TEST(shares_without_a_limit_of_levels)
 {
     static const enum order_kind kinds[] = { ORDER_DCLAS, ORDER_LAS };
 
@@ -363,8 +353,7 @@ shares_without_a_limit_of_levels(void **state)
 
 /* Rung 0: jobs on links of their own with 3 s and 5 s an iteration, so that
  * the rung ends at 10 s; rung 1: the first job alone, two more iterations. */
-static void
-ends_a_rung_with_its_slowest_job(void **state)
+UNIT_TEST(ends_a_rung_with_its_slowest_job)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 4);
@@ -385,8 +374,7 @@ ends_a_rung_with_its_slowest_job(void **state)
 /* Two workers, two servers, 100 bytes each way and shard: server 2's shard
  * gets both pushes by its port in 2 s, and so does server 3's; each worker
  * sends both of its by one port, also in 2 s; pulls alike. */
-static void
-exchanges_shards_side_by_side(void **state)
+UNIT_TEST(exchanges_shards_side_by_side)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
@@ -403,8 +391,7 @@ exchanges_shards_side_by_side(void **state)
     workload_destroy(w);
 }
 
-static void
-ends_what_has_nothing_to_do(void **state)
+UNIT_TEST(ends_what_has_nothing_to_do)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(1, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 7);
@@ -420,8 +407,7 @@ ends_what_has_nothing_to_do(void **state)
 }
 
 /* The exact service of the order "stage" fills: see test-rates.c. */
-static void
-fills_what_the_first_stage_leaves(void **state)
+UNIT_TEST(fills_what_the_first_stage_leaves)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(4, 10));
     struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
@@ -495,8 +481,7 @@ add_random_cojob(struct workload *w, uint64_t *seed, double *bytes)
     workload_add_rung(w, cojob, 2 * n_iterations, 1);
 }
 
-static void
-delivers_every_byte_and_overloads_no_port(void **state)
+UNIT_TEST(delivers_every_byte_and_overloads_no_port)
 {
     uint64_t seed = 1;
 
@@ -537,8 +522,7 @@ delivers_every_byte_and_overloads_no_port(void **state)
  * the other, whether the search is ordered or they are; or each of the four
  * exchanges as it begins,
  * and what is left when one ends while the other goes on. */
-static void
-decides_when_units_begin_and_end(void **state)
+UNIT_TEST(decides_when_units_begin_and_end)
 {
     static const struct {
         enum order_kind order;
@@ -564,8 +548,7 @@ decides_when_units_begin_and_end(void **state)
 
 /* The jobs of the first search, 100 and 300 bytes, share the link; the second
  * search has it after them. */
-static void
-jobs_of_a_whole_stage_share(void **state)
+UNIT_TEST(jobs_of_a_whole_stage_share)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
@@ -587,8 +570,7 @@ jobs_of_a_whole_stage_share(void **state)
  * its exchange when that of the second begins.  Coflows without lateness keep
  * the first before the second until its exchange ends; the controller's order
  * has the second first at once. */
-static void
-late_orders_see_no_exchanges(void **state)
+UNIT_TEST(late_orders_see_no_exchanges)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
@@ -613,8 +595,7 @@ late_orders_see_no_exchanges(void **state)
  * are planned for the first job that is 0.9, and after 5 it is more than 0.81;
  * the second is stopped after 3, at 0.75, and has more than 0.675 only then;
  * the third has no metric. */
-static void
-notes_when_jobs_are_good(void **state)
+UNIT_TEST(notes_when_jobs_are_good)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 1);
@@ -675,8 +656,7 @@ end_of_the_second(int samples, int64_t every)
     return end;
 }
 
-static void
-judges_early_jobs_by_what_they_told(void **state)
+UNIT_TEST(judges_early_jobs_by_what_they_told)
 {
     double end = end_of_the_second(5, 1);
 
@@ -687,8 +667,7 @@ judges_early_jobs_by_what_they_told(void **state)
 /* A young job preempts a job that has learned most already, although its
  * iterations take ten times as long, and also where a cheaper one is behind
  * it. */
-static void
-maif_prefers_the_job_that_improves_most(void **state)
+UNIT_TEST(maif_prefers_the_job_that_improves_most)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
     struct sim_options options = {
@@ -711,8 +690,7 @@ maif_prefers_the_job_that_improves_most(void **state)
     workload_destroy(w);
 }
 
-static void
-headers_take_their_part(void **state)
+UNIT_TEST(headers_take_their_part)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
     struct sim_options options = {
@@ -731,8 +709,7 @@ headers_take_their_part(void **state)
 
 /* Two hosts a leaf, which can send up what one host can: two flows to the
  * other leaf share that, or go up one after the other. */
-static void
-passes_a_narrow_spine(void **state)
+UNIT_TEST(passes_a_narrow_spine)
 {
     struct workload *w = workload_create(
         "coflow", sim_fabric_create_leaf_spine(4, 2, 10, 2));
@@ -767,8 +744,7 @@ read_trace(const char *text, struct workload **wp)
     return error;
 }
 
-static void
-reads_a_trace(void **state)
+UNIT_TEST(reads_a_trace)
 {
     struct workload *w;
 
@@ -791,22 +767,25 @@ static const struct {
     const char *text;
     const char *error;
 } mistakes[] = {
-    { "\n", "t.txt:1: the line ends where number of ports is expected" },
+    { "\n", "t.txt:2: no \"PORTS COFLOWS\", the first line of a trace" },
     { "0 1\n",
       "t.txt:1: number of ports \"0\" is not an integer from 1 to 10000" },
     { "3 x\n", "t.txt:1: number of coflows \"x\" is not an integer from 1 to "
-      "10000000" },
+               "10000000" },
     { "3 1 4\n1 0 1 0 1 0:1\n",
       "t.txt:1: \"4\" stands after the number of coflows" },
     { "3 2\n1 0 1 0 1 1:1.0\n",
       "t.txt:3: the trace ends after 1 of 2 coflows" },
     { "3 1\n1 0 1 0 1 1:1\n2 0 1 0 1 1:1\n",
       "t.txt:3: one more coflow than the 1 that line 1 says" },
-    { "3 1\n\n", "t.txt:2: the line ends where an ID is expected" },
+    { "3 1\n\n", "t.txt:3: the trace ends after 0 of 1 coflows" },
+    { "3 1\n# no comment\n1 0 1 0 1 1:1\n",
+      "t.txt:2: arrival in ms \"no\" "
+      "is not a number from 0 to 1000000000000" },
     { "3 1\n1 -5 1 0 1 1:1\n", "t.txt:2: arrival in ms \"-5\" is not a "
-      "number from 0 to 1000000000000" },
+                               "number from 0 to 1000000000000" },
     { "3 1\n1 0x10 1 0 1 1:1\n", "t.txt:2: arrival in ms \"0x10\" is not a "
-      "number from 0 to 1000000000000" },
+                                 "number from 0 to 1000000000000" },
     { "3 1\n1 0 4 0 1 2 0 1 1:1\n",
       "t.txt:2: number of mappers \"4\" is not an integer from 1 to 3" },
     { "3 1\n1 0 1 3 1 1:1\n",
@@ -822,11 +801,10 @@ static const struct {
     { "3 1\n1 0 1 0 1 1:1 2:1\n",
       "t.txt:2: \"2:1\" stands after the last reducer" },
     { "\x1f\x8b\x08 1\n", "t.txt:1: number of ports \"???\" is not an integer "
-      "from 1 to 10000" },
+                          "from 1 to 10000" },
 };
 
-static void
-names_the_line_at_fault(void **state)
+UNIT_TEST(names_the_line_at_fault)
 {
     for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
         struct workload *w;
@@ -837,8 +815,7 @@ names_the_line_at_fault(void **state)
     }
 }
 
-static void
-orders_the_public_trace_better_than_plain(void **state)
+UNIT_TEST(orders_the_public_trace_better_than_plain)
 {
     FILE *stream = fopen(TRACE, "r");
     struct workload *w;
@@ -859,44 +836,9 @@ orders_the_public_trace_better_than_plain(void **state)
     workload_destroy(w);
 }
 
-static int
-forget(void **state)
+int
+unit_test_tear_down(void **state)
 {
     sim_result_uninit(&r);
     return 0;
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_or_orders_two_equal_flows),
-        cmocka_unit_test(jobs_take_turns_whatever_their_flows),
-        cmocka_unit_test(mltcp_lets_jobs_drift_apart),
-        cmocka_unit_test(lets_a_smaller_arrival_go_first),
-        cmocka_unit_test(serves_the_heavier_weight_first),
-        cmocka_unit_test(lets_an_aged_stage_go_first),
-        cmocka_unit_test(overlaps_computing_and_sending),
-        cmocka_unit_test(orders_by_what_remains),
-        cmocka_unit_test(orders_iterations_by_what_their_search_needs),
-        cmocka_unit_test(shares_without_a_limit_of_levels),
-        cmocka_unit_test(ends_a_rung_with_its_slowest_job),
-        cmocka_unit_test(exchanges_shards_side_by_side),
-        cmocka_unit_test(ends_what_has_nothing_to_do),
-        cmocka_unit_test(fills_what_the_first_stage_leaves),
-        cmocka_unit_test(delivers_every_byte_and_overloads_no_port),
-        cmocka_unit_test(decides_when_units_begin_and_end),
-        cmocka_unit_test(jobs_of_a_whole_stage_share),
-        cmocka_unit_test(late_orders_see_no_exchanges),
-        cmocka_unit_test(notes_when_jobs_are_good),
-        cmocka_unit_test(headers_take_their_part),
-        cmocka_unit_test(passes_a_narrow_spine),
-        cmocka_unit_test(judges_early_jobs_by_what_they_told),
-        cmocka_unit_test(maif_prefers_the_job_that_improves_most),
-        cmocka_unit_test(reads_a_trace),
-        cmocka_unit_test(names_the_line_at_fault),
-        cmocka_unit_test(orders_the_public_trace_better_than_plain),
-    };
-
-    return cmocka_run_group_tests_name("sim", tests, NULL, forget);
 }

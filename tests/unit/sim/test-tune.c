@@ -74,8 +74,7 @@ tune_on(const struct workload *train, const struct workload *held_back,
     STAGE(", \"aging_s\": 0.01, \"min_share\": 0," \
           " \"hysteresis\": 0")
 
-static void
-finds_better_numbers(void **state)
+UNIT_TEST(finds_better_numbers)
 {
     struct policy *base = read_policy(OLD_FIRST);
     struct workload *w = long_and_short();
@@ -105,8 +104,7 @@ finds_better_numbers(void **state)
 }
 
 /* A budget of one simulation tries no knob on its own. */
-static void
-a_knob_that_was_not_tried_is_not_ineffective(void **state)
+UNIT_TEST(a_knob_that_was_not_tried_is_not_ineffective)
 {
     struct policy *base = read_policy("{\"name\": \"p\", \"order\":"
                                       " \"stage\"}");
@@ -136,8 +134,7 @@ a_knob_that_was_not_tried_is_not_ineffective(void **state)
 
 /* The optimum needs two knobs: of many workloads that few are tried at first
  * must not matter. */
-static void
-finds_an_optimum_by_halving(void **state)
+UNIT_TEST(finds_an_optimum_by_halving)
 {
     struct policy *base = read_policy("{\"name\": \"p\", \"order\":"
         " \"dclas\", \"min_share\": 0, \"dclas\": {\"first_mb\": 0.001,"
@@ -174,8 +171,7 @@ finds_an_optimum_by_halving(void **state)
     policy_destroy(base);
 }
 
-static void
-leaves_alone_what_has_no_numbers(void **state)
+UNIT_TEST(leaves_alone_what_has_no_numbers)
 {
     struct policy *base = read_policy("{\"name\": \"p\","
                                       " \"order\": \"fair\"}");
@@ -193,8 +189,7 @@ leaves_alone_what_has_no_numbers(void **state)
 
 /* What is learnt from one part must hold on the other, where there is nothing
  * to order. */
-static void
-believes_only_what_is_held_back(void **state)
+UNIT_TEST(believes_only_what_is_held_back)
 {
     struct policy *base = read_policy(OLD_FIRST);
     struct workload *w = long_and_short();
@@ -214,8 +209,7 @@ believes_only_what_is_held_back(void **state)
     policy_destroy(base);
 }
 
-static void
-leaves_what_is_kept(void **state)
+UNIT_TEST(leaves_what_is_kept)
 {
     static const char *kept[] = { "/aging_s" };
     struct policy *base = read_policy(OLD_FIRST);
@@ -237,8 +231,7 @@ leaves_what_is_kept(void **state)
     policy_destroy(base);
 }
 
-static void
-ends_when_the_time_is_up(void **state)
+UNIT_TEST(ends_when_the_time_is_up)
 {
     struct policy *base = read_policy(STAGE(""));
     struct workload *w = long_and_short();
@@ -252,8 +245,7 @@ ends_when_the_time_is_up(void **state)
 }
 
 /* Whatever the knobs say, a policy reader accepts, and reads as it was. */
-static void
-knobs_make_policies(void **state)
+UNIT_TEST(knobs_make_policies)
 {
     for (int kind = 0; kind < ORDER_N_KINDS; kind++) {
         char text[64];
@@ -285,8 +277,7 @@ knobs_make_policies(void **state)
     }
 }
 
-static void
-levels_have_no_knobs_where_they_are_not_served(void **state)
+UNIT_TEST(levels_have_no_knobs_where_they_are_not_served)
 {
     struct policy *policy = read_policy("{\"name\": \"p\","
                                         " \"order\": \"tcf\"}");
@@ -299,8 +290,7 @@ levels_have_no_knobs_where_they_are_not_served(void **state)
     policy_destroy(policy);
 }
 
-static void
-knobs_stand_where_they_were_put(void **state)
+UNIT_TEST(knobs_stand_where_they_were_put)
 {
     struct policy *policy = read_policy(STAGE(
         ", \"levels\": {\"dscp\": [40, 24, 8]}"));
@@ -352,8 +342,7 @@ mean_with(const char *order, const char *members, enum sim_service service)
 }
 
 /* Members that the controller uses have an effect in a simulation, too. */
-static void
-a_simulation_uses_the_members(void **state)
+UNIT_TEST(a_simulation_uses_the_members)
 {
     static const struct {
         const char *order, *a, *b;
@@ -374,8 +363,7 @@ a_simulation_uses_the_members(void **state)
                 == mean_with("stage", rows[0].b, SIM_SERVICE_EXACT));
 }
 
-static void
-splits_by_arrival(void **state)
+UNIT_TEST(splits_by_arrival)
 {
     static const double arrivals[] = { 5, 1, 4, 1, 3 };
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 1));
@@ -404,8 +392,7 @@ splits_by_arrival(void **state)
     workload_destroy(w);
 }
 
-static void
-a_policy_weighs_by_user_and_cojob(void **state)
+UNIT_TEST(a_policy_weighs_by_user_and_cojob)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 1));
     struct policy *plain = read_policy(STAGE(", \"min_share\": 0"));
@@ -426,26 +413,4 @@ a_policy_weighs_by_user_and_cojob(void **state)
     policy_destroy(plain);
     policy_destroy(policy);
     workload_destroy(w);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_better_numbers),
-        cmocka_unit_test(leaves_alone_what_has_no_numbers),
-        cmocka_unit_test(a_knob_that_was_not_tried_is_not_ineffective),
-        cmocka_unit_test(finds_an_optimum_by_halving),
-        cmocka_unit_test(believes_only_what_is_held_back),
-        cmocka_unit_test(leaves_what_is_kept),
-        cmocka_unit_test(ends_when_the_time_is_up),
-        cmocka_unit_test(knobs_make_policies),
-        cmocka_unit_test(levels_have_no_knobs_where_they_are_not_served),
-        cmocka_unit_test(knobs_stand_where_they_were_put),
-        cmocka_unit_test(a_simulation_uses_the_members),
-        cmocka_unit_test(splits_by_arrival),
-        cmocka_unit_test(a_policy_weighs_by_user_and_cojob),
-    };
-
-    return cmocka_run_group_tests_name("tune", tests, NULL, NULL);
 }

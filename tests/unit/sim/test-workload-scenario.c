@@ -58,8 +58,7 @@ run(const char *text)
  * 2 / 2 of the megabyte each; two workers push it to a server and pull it,
  * 2 s each; two servers have half of it each; a pipeline of two phases takes
  * 1 s and 2 s. */
-static void
-takes_as_long_as_computed_by_hand(void **state)
+UNIT_TEST(takes_as_long_as_computed_by_hand)
 {
     assert_near(run(ONE_JOB(RING)), 3 * (0.5 + 1));
     assert_near(run(ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h1\", \"h2\","
@@ -80,8 +79,7 @@ takes_as_long_as_computed_by_hand(void **state)
 
 /* Two leaves of two hosts, 2 MB/s each, have uplinks of a quarter of that, so
  * a megabyte takes 2 s between leaves and 1 s in one. */
-static void
-passes_leaves(void **state)
+UNIT_TEST(passes_leaves)
 {
     static const char *const format =
         "{\"kind\": \"sim\", \"name\": \"s\", \"fabric\": {\"hosts\": 4,"
@@ -97,8 +95,7 @@ passes_leaves(void **state)
     assert_near(run(text), 3 * (0.5 + 2));
 }
 
-static void
-reads_all_members(void **state)
+UNIT_TEST(reads_all_members)
 {
     struct workload *w = read_workload(
         "{\"$schema\": \"x\", \"description\": \"d\", \"kind\": \"sim\","
@@ -127,8 +124,7 @@ reads_all_members(void **state)
                      " \"exponent\": 1}"
 
 /* The best two of four go on, then the best one, none without a curve. */
-static void
-keeps_those_with_the_best_curves(void **state)
+UNIT_TEST(keeps_those_with_the_best_curves)
 {
     struct workload *w = read_workload(SCENARIO(COJOB("a",
         "{\"iterations\": 1, \"keep\": 2}, {\"iterations\": 2, \"keep\": 1},"
@@ -211,8 +207,7 @@ static const struct {
       "s.json: /cojobs/0/jobs/0/computes: unknown member" },
 };
 
-static void
-names_the_member_at_fault(void **state)
+UNIT_TEST(names_the_member_at_fault)
 {
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         struct workload *w;
@@ -225,8 +220,7 @@ names_the_member_at_fault(void **state)
 }
 
 /* More transfers than there is memory for. */
-static void
-refuses_too_many_transfers(void **state)
+UNIT_TEST(refuses_too_many_transfers)
 {
     size_t size;
     char *text, *error;
@@ -258,8 +252,7 @@ refuses_too_many_transfers(void **state)
     free(text);
 }
 
-static void
-examples_run(void **state)
+UNIT_TEST(examples_run)
 {
     static const char *const files[] = {
         "sim/scenarios/two-searches.json", "sim/scenarios/rings.json",
@@ -283,20 +276,4 @@ examples_run(void **state)
         sim_result_uninit(&r);
         workload_destroy(w);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_as_long_as_computed_by_hand),
-        cmocka_unit_test(passes_leaves),
-        cmocka_unit_test(reads_all_members),
-        cmocka_unit_test(keeps_those_with_the_best_curves),
-        cmocka_unit_test(names_the_member_at_fault),
-        cmocka_unit_test(refuses_too_many_transfers),
-        cmocka_unit_test(examples_run),
-    };
-
-    return cmocka_run_group_tests_name("workload-scenario", tests, NULL, NULL);
 }

@@ -45,8 +45,7 @@ read_workload(const char *text)
 /* The first of two workers computes two of the three samples in 2 ms; the
  * server's link takes 2 ms for two pushes and 2 ms for two pulls.  In rung 0
  * two trials share it, 2 + 4 + 4 ms, in rung 1 one trial has it alone. */
-static void
-trains_as_computed_by_hand(void **state)
+UNIT_TEST(trains_as_computed_by_hand)
 {
     struct workload *w = read_workload(SCENARIO(SEARCH("a", "1",
         "{\"workers\": [\"h0\", \"h1\"], \"servers\": [\"h2\"]}")));
@@ -64,8 +63,7 @@ trains_as_computed_by_hand(void **state)
 
 /* The same, but all pushes and pulls pass links between racks that take 2 ms
  * for the model. */
-static void
-racks_have_the_links_of_the_lab(void **state)
+UNIT_TEST(racks_have_the_links_of_the_lab)
 {
     struct workload *w = read_workload(SCENARIO_OF(
         "{\"leaf_spine\": {\"leaves\": 2, \"spines\": 2, \"over\": 4}}",
@@ -84,8 +82,7 @@ racks_have_the_links_of_the_lab(void **state)
 /* Three servers with 24 bytes each on two hosts, one of which is a worker's:
  * what that one would send itself is left out.  Pulls come from the host with
  * the higher number. */
-static void
-divides_the_model_among_servers(void **state)
+UNIT_TEST(divides_the_model_among_servers)
 {
     static const double expected[4][4] = {
         { 0, 24, 0, 48 }, { 24, 0, 0, 48 }, { 0 }, { 48, 48, 0, 0 },
@@ -114,8 +111,7 @@ divides_the_model_among_servers(void **state)
 }
 
 /* On one host an iteration is its 3 ms of computing. */
-static void
-lets_a_host_talk_to_itself_for_nothing(void **state)
+UNIT_TEST(lets_a_host_talk_to_itself_for_nothing)
 {
     struct workload *w = read_workload(SCENARIO(
         SEARCH("a", "0", "{\"workers\": [\"h0\"], \"servers\": [\"h0\"]}") ","
@@ -136,8 +132,7 @@ lets_a_host_talk_to_itself_for_nothing(void **state)
 
 /* The most similar one of two classes has a rate of 0.04.  It is recorded up
  * to 170 iterations. */
-static void
-learns_as_a_recorded_trial(void **state)
+UNIT_TEST(learns_as_a_recorded_trial)
 {
     struct workload *w = read_workload(SCENARIO(
         SEARCH("a", "0", "{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}")));
@@ -152,8 +147,7 @@ learns_as_a_recorded_trial(void **state)
 
 /* Three peers with a model of 72 bytes, two of them on one host: each sends
  * the next one 4 / 3 of it. */
-static void
-peers_exchange_around_a_ring(void **state)
+UNIT_TEST(peers_exchange_around_a_ring)
 {
     struct workload *w = read_workload(SCENARIO(SEARCH_WITH("a", "0",
         "{\"workers\": [\"h0\", \"h1\", \"h1\"]}",
@@ -183,8 +177,7 @@ peers_exchange_around_a_ring(void **state)
     "             \"classes\": 2}," \
     " \"data\": {\"kind\": \"generated\"}, \"sample_cost_us\": 1000}}]}"
 
-static void
-sends_gradients_in_parts(void **state)
+UNIT_TEST(sends_gradients_in_parts)
 {
     static const double bytes[] = { 4 * 32768, 4 * 47234 };
     struct workload *w = read_workload(ALONE);
@@ -219,8 +212,7 @@ end_with_jitter(const struct workload *w, double jitter_s, uint64_t seed)
     return end;
 }
 
-static void
-jitter_is_that_of_its_seed(void **state)
+UNIT_TEST(jitter_is_that_of_its_seed)
 {
     struct workload *w = read_workload(ALONE);
     double none = end_with_jitter(w, 0, 1);
@@ -233,21 +225,4 @@ jitter_is_that_of_its_seed(void **state)
     }
     assert_true(sum / 100 > 0.004 && sum / 100 < 0.006);
     workload_destroy(w);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trains_as_computed_by_hand),
-        cmocka_unit_test(racks_have_the_links_of_the_lab),
-        cmocka_unit_test(divides_the_model_among_servers),
-        cmocka_unit_test(lets_a_host_talk_to_itself_for_nothing),
-        cmocka_unit_test(learns_as_a_recorded_trial),
-        cmocka_unit_test(peers_exchange_around_a_ring),
-        cmocka_unit_test(sends_gradients_in_parts),
-        cmocka_unit_test(jitter_is_that_of_its_seed),
-    };
-
-    return cmocka_run_group_tests_name("workload-training", tests, NULL, NULL);
 }

@@ -26,9 +26,7 @@ parse(const char *option)
     }
 }
 
-static void
-tls_files_are_of_the_directory_in_which_the_program_started(
-    void **state OVS_UNUSED)
+UNIT_TEST(tls_files_are_of_the_directory_in_which_the_program_started)
 {
     char dir[] = "/tmp/stagecoach-options-XXXXXX";
     char *key, *here = get_cwd();
@@ -48,8 +46,7 @@ tls_files_are_of_the_directory_in_which_the_program_started(
     free(here);
 }
 
-static void
-the_last_name_of_a_tls_file_counts(void **state OVS_UNUSED)
+UNIT_TEST(the_last_name_of_a_tls_file_counts)
 {
     parse("--private-key=/nowhere/first.pem");
     parse("--private-key=/nowhere/second.pem");
@@ -57,14 +54,8 @@ the_last_name_of_a_tls_file_counts(void **state OVS_UNUSED)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            tls_files_are_of_the_directory_in_which_the_program_started),
-        cmocka_unit_test(the_last_name_of_a_tls_file_counts),
-    };
-
     set_program_name("test-daemon-options");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

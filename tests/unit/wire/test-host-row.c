@@ -8,8 +8,7 @@
 #include "util.h"
 #include "wire/host-row.h"
 
-static void
-what_is_too_large_is_cut(void **state)
+UNIT_TEST(what_is_too_large_is_cut)
 {
     static const struct {
         int n; /* Entries of 'length'. */
@@ -42,14 +41,4 @@ what_is_too_large_is_cut(void **state)
         assert_true(host_row_fits(&health));
         smap_destroy(&health);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_too_large_is_cut),
-    };
-
-    return cmocka_run_group_tests_name("host-row", tests, NULL, NULL);
 }

@@ -25,8 +25,7 @@ find(const char *text, const char *line, char group[64])
     return found;
 }
 
-static void
-expressions_have_the_syntax_of_posix(void **state)
+UNIT_TEST(expressions_have_the_syntax_of_posix)
 {
     static const struct {
         const char *text, *line, *group;        /* NULL: no match. */
@@ -70,8 +69,7 @@ expressions_have_the_syntax_of_posix(void **state)
     }
 }
 
-static void
-what_is_not_an_expression_is_refused(void **state)
+UNIT_TEST(what_is_not_an_expression_is_refused)
 {
     static const struct {
         const char *text, *error;
@@ -127,8 +125,7 @@ nest(char *text, int n, const char *open, const char *middle,
     }
 }
 
-static void
-a_costly_expression_ends(void **state)
+UNIT_TEST(a_costly_expression_ends)
 {
     char text[LOG_EXPRESSION_SIZE + 1], line[4096], group[64];
 
@@ -148,16 +145,4 @@ a_costly_expression_ends(void **state)
     assert_int_equal(find(".*step ([0-9]+)", line, group), LOG_NOT_FOUND);
     line[100] = '\0';
     assert_int_equal(find("([a-z]*)(.)[0-9]", line, group), LOG_NOT_FOUND);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expressions_have_the_syntax_of_posix),
-        cmocka_unit_test(what_is_not_an_expression_is_refused),
-        cmocka_unit_test(a_costly_expression_ends),
-    };
-
-    return cmocka_run_group_tests_name("log-expression", tests, NULL, NULL);
 }

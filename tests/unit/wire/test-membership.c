@@ -7,8 +7,7 @@
 
 #define N_CASES (sizeof cases / sizeof cases[0])
 
-static void
-processes_of_the_owner_are_admitted(void **state)
+UNIT_TEST(processes_of_the_owner_are_admitted)
 {
     static const struct {
         struct membership_owner owner;
@@ -53,23 +52,11 @@ processes_of_the_owner_are_admitted(void **state)
 }
 
 /* Agents and controllers of several versions have the same. */
-static void
-a_namespace_has_its_number(void **state)
+UNIT_TEST(a_namespace_has_its_number)
 {
     uint64_t ml = membership_namespace("ml");
 
     assert_true(ml == UINT64_C(0x6ccc7f19ebcbe3d8));
     assert_true(ml > MEMBERSHIP_MAX_UID && ml <= INT64_MAX);
     assert_true(ml != membership_namespace("nlp"));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_of_the_owner_are_admitted),
-        cmocka_unit_test(a_namespace_has_its_number),
-    };
-
-    return cmocka_run_group_tests_name("membership", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "tests/unit/controller/decide/decide-world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,9 @@ tear_down(void **state)
     cluster_destroy(f->c);
     policy_destroy(f->stage);
     policy_destroy(f->fair);
+    for (size_t i = 0; i < f->n_set; i++) {
+        policy_destroy(f->set[i]);
+    }
     free(f);
     return 0;
 }
@@ -89,6 +93,28 @@ int
 rank(struct fixture *f, const char *job)
 {
     return find_job(f, job)->rank;
+}
+
+void
+decides(struct fixture *f, long long now, const char *places)
+{
+    char job[32], at_rank[8], at_level[8];
+    int n;
+
+    assert_true(decide_run(f->d, now));
+    for (; sscanf(places, " %31s %7[-0-9]%n", job, at_rank, &n) == 2;
+         places += n) {
+        if (*at_rank != '-' && rank(f, job) != atoi(at_rank)) {
+            fail_msg("%s: rank %d", places, rank(f, job));
+        }
+        if (sscanf(places + n, "/%7[0-9]", at_level) == 1) {
+            n += 1 + strlen(at_level);
+            if (level(f, job) != atoi(at_level)) {
+                fail_msg("%s: level %d", places, level(f, job));
+            }
+        }
+    }
+    assert_string_equal(places, "");
 }
 
 double
@@ -130,6 +156,8 @@ set_order(struct fixture *f, const char *order, const char *members)
 
     assert_null(policy_from_string("p", text, &policy));
     decide_set_policy(f->d, policy);
+    assert_true(f->n_set < ARRAY_SIZE(f->set));
+    f->set[f->n_set++] = policy;
     free(text);
     return policy;
 }

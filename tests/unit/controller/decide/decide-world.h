@@ -18,6 +18,8 @@ struct fixture {
     struct cluster *c;
     struct decide *d;
     struct policy *stage, *fair;
+    struct policy *set[32]; /* By set_order(). */
+    size_t n_set;
     int64_t began;              /* Of all stages, epoch ms. */
 };
 
@@ -42,13 +44,17 @@ struct given {
 void give_jobs(struct fixture *, const struct given *, size_t n);
 
 /* Lets decisions follow a policy of 'order' with 'members', each after a
- * comma, which the caller destroys. */
+ * comma, from now on. */
 struct policy *set_order(struct fixture *, const char *order,
                          const char *members);
 
 struct job *find_job(struct fixture *, const char *name);
 int level(struct fixture *, const char *job);
 int rank(struct fixture *, const char *job);
+
+/* Decides at 'now', and checks jobs, each "JOB RANK", "JOB RANK/LEVEL" or
+ * "JOB -/LEVEL". */
+void decides(struct fixture *, long long now, const char *places);
 
 /* The number 'name' of an object. */
 double member(struct json *, const char *name);

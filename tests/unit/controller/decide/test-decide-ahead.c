@@ -92,16 +92,14 @@ decide_with_plan(struct fixture *f, long long now)
     return now;
 }
 
-static void
-decisions_use_the_last_plan(void **state)
+FIXTURE_TEST(decisions_use_the_last_plan)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
     long long now = 1000;
 
+    set_order(f, "stage", AHEAD);
     give_two(f);
-    assert_true(decide_run(f->d, now));
-    assert_int_equal(rank(f, "narrow/j"), 0);
+    decides(f, now, "narrow/j 0");
     assert_ranked_by(f, "key");
     now = decide_with_plan(f, now);
     assert_int_equal(rank(f, "wide/j"), 0);
@@ -111,48 +109,38 @@ decisions_use_the_last_plan(void **state)
     assert_true(status_member(f, "order_changes") == 1);
 
     /* Without a newer one. */
-    assert_true(decide_run(f->d, now + AHEAD_MAX_AGE_MS + 1000));
-    assert_int_equal(rank(f, "narrow/j"), 0);
+    decides(f, now + AHEAD_MAX_AGE_MS + 1000, "narrow/j 0");
     assert_ranked_by(f, "key");
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
-static void
-a_policy_ends_looking_ahead(void **state)
+FIXTURE_TEST(a_policy_ends_looking_ahead)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
     long long now = 1000;
 
+    set_order(f, "stage", AHEAD);
     give_two(f);
     assert_true(decide_run(f->d, now));
     now = decide_with_plan(f, now);
     decide_set_policy(f->d, f->stage);
-    assert_true(decide_run(f->d, now + 1000));
-    assert_int_equal(rank(f, "narrow/j"), 0);
+    decides(f, now + 1000, "narrow/j 0");
     assert_ranked_by(f, "key");
-    policy_destroy(policy);
 }
 
-static void
-a_pinned_job_stays_first(void **state)
+FIXTURE_TEST(a_pinned_job_stays_first)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
 
+    set_order(f, "stage", AHEAD);
     give_two(f);
     find_job(f, "narrow/j")->override = OVERRIDE_PIN;
     assert_true(decide_run(f->d, 1000));
     decide_with_plan(f, 1000);
     assert_int_equal(rank(f, "narrow/j"), 0);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 /* "b" has announced two rungs, and one of its three jobs waits. */
-static void
-plans_go_through_announced_rungs(void **state)
+FIXTURE_TEST(plans_go_through_announced_rungs)
 {
     static const struct given given[] = {
         { "a", "x", "0", 10 },
@@ -218,8 +206,7 @@ decide_with_times(struct fixture *f, const char *job, long long *now)
 
 /* A stage begins in the plain network when the period of its job is known, and
  * takes longer there than alone.  The next one of its search follows it. */
-static void
-stages_have_times_without_an_order(void **state)
+FIXTURE_TEST(stages_have_times_without_an_order)
 {
     struct fixture *f = *state;
     const struct plain_times *t = NULL;
@@ -246,32 +233,14 @@ stages_have_times_without_an_order(void **state)
     assert_true(cojob->plain.last > 0 && cojob->plain.spent >= 0);
 }
 
-static void
-one_search_needs_no_plan(void **state)
+FIXTURE_TEST(one_search_needs_no_plan)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", AHEAD);
 
+    set_order(f, "stage", AHEAD);
     give(f, "0", (int64_t[]){ ITERATIONS }, NULL);
     for (int i = 1; i <= 20; i++) {
         assert_true(decide_run(f->d, SAVE_MS * i));
     }
     assert_true(status_member(f, "plans") == 0);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(decisions_use_the_last_plan),
-        TEST(a_policy_ends_looking_ahead),
-        TEST(a_pinned_job_stays_first),
-        TEST(plans_go_through_announced_rungs),
-        TEST(stages_have_times_without_an_order),
-        TEST(one_search_needs_no_plan),
-    };
-
-    return cmocka_run_group_tests_name("decide-ahead", tests, NULL, NULL);
 }

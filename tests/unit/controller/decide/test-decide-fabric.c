@@ -128,8 +128,7 @@ count_before(struct fixture *f, const char *job, char **bottleneckp)
 
 /* Three workers and three servers of "a" each need their host's ports for 1 s
  * in an iteration, and the uplinks of both leaves for 3 s. */
-static void
-an_uplink_decides_between_jobs_without_a_common_host(void **state)
+FIXTURE_TEST(an_uplink_decides_between_jobs_without_a_common_host)
 {
     static const struct placed jobs[] = {
         { .workers = "012", .servers = "456", .iterations = 100 },
@@ -139,24 +138,19 @@ an_uplink_decides_between_jobs_without_a_common_host(void **state)
     char *bottleneck;
 
     give_placed(f, jobs, 2);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/j"), 0);
-    assert_int_equal(level(f, "b/j"), 0);
+    decides(f, 1000, "a/j -/0 b/j -/0");
     assert_int_equal(count_before(f, "a/j", &bottleneck), 0);
     assert_is(bottleneck, "h0:tx");
 
     set_fabric(f->c);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(level(f, "a/j"), 1);
-    assert_int_equal(level(f, "b/j"), 0);
+    decides(f, 3000, "a/j -/1 b/j -/0");
     assert_int_equal(count_before(f, "a/j", &bottleneck), 1);
     assert_is(bottleneck, "leaf0>spine0+spine1");
 }
 
 /* On the ports of their hosts, "a" needs 600 s in all and "b", which stays in
  * the leaf, 680 s.  The uplinks add another 600 s to the work of "a". */
-static void
-uplinks_change_the_order_of_jobs_at_one_host(void **state)
+FIXTURE_TEST(uplinks_change_the_order_of_jobs_at_one_host)
 {
     static const struct placed jobs[] = {
         { .workers = "012", .servers = "456", .iterations = 50 },
@@ -165,27 +159,23 @@ uplinks_change_the_order_of_jobs_at_one_host(void **state)
     struct fixture *f = *state;
 
     give_placed(f, jobs, 2);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 1000, "a/j 0");
     set_fabric(f->c);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    assert_int_equal(rank(f, "a/j"), 1);
+    decides(f, 3000, "b/j 0 a/j 1");
 }
 
 /* Two jobs without a common host: one by one on the uplink, they end after
  * 100 s and 400 s, which no order can improve. */
-static void
-estimate_and_bound_include_uplinks(void **state)
+FIXTURE_TEST(estimate_and_bound_include_uplinks)
 {
     static const struct placed jobs[] = {
         { .workers = "012", .servers = "456", .iterations = 100 },
         { .workers = "3", .servers = "7", .iterations = 100 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json, *order, *demand;
 
+    set_order(f, "work", "");
     set_fabric(f->c);
     give_placed(f, jobs, 2);
     assert_true(decide_run(f->d, 1000));
@@ -197,8 +187,6 @@ estimate_and_bound_include_uplinks(void **state)
     assert_float_equal(member(demand, "spine0+spine1>leaf1"), 300, 1e-6);
     assert_float_equal(member(demand, "h4:rx"), 100, 1e-6);
     json_destroy(json);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 /* Jobs as the simulator and the controller get them: parameter servers with
@@ -318,8 +306,7 @@ compare_input(void *aux, const struct order_problem *sim)
     order_problem_destroy(op);
 }
 
-static void
-the_simulator_orders_by_the_same_seconds_of_each_port(void **state)
+FIXTURE_TEST(the_simulator_orders_by_the_same_seconds_of_each_port)
 {
     struct comparison cmp = { .f = *state };
     struct sim_options options = {
@@ -355,8 +342,7 @@ note_ports(void *aux, const struct order_problem *op)
     }
 }
 
-static void
-the_simulator_can_hide_uplinks_from_orders(void **state OVS_UNUSED)
+FIXTURE_TEST(the_simulator_can_hide_uplinks_from_orders)
 {
     struct seen seen = { 0 };
     struct sim_options options = {
@@ -375,18 +361,4 @@ the_simulator_can_hide_uplinks_from_orders(void **state OVS_UNUSED)
     assert_int_equal(seen.largest_port, 2 * (N_HOSTS + N_LEAVES) - 1);
     sim_result_uninit(&result);
     workload_destroy(w);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_uplink_decides_between_jobs_without_a_common_host),
-        TEST(uplinks_change_the_order_of_jobs_at_one_host),
-        TEST(estimate_and_bound_include_uplinks),
-        TEST(the_simulator_orders_by_the_same_seconds_of_each_port),
-        TEST(the_simulator_can_hide_uplinks_from_orders),
-    };
-
-    return cmocka_run_group_tests_name("decide-fabric", tests, NULL, NULL);
 }

@@ -15,8 +15,7 @@
 #include "util.h"
 #include "wire/json-get.h"
 
-static void
-a_job_between_stages_keeps_its_level(void **state)
+FIXTURE_TEST(a_job_between_stages_keeps_its_level)
 {
     struct fixture *f = *state;
     int64_t now = time_wall_msec();
@@ -24,9 +23,7 @@ a_job_between_stages_keeps_its_level(void **state)
     give(f, "00", (int64_t[]) { 300, 200 }, NULL);
     assert_true(decide_run(f->d, 1000));
     give(f, "00", (int64_t[]) { 300, 200 }, (int64_t[]) { now, 0 });
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(level(f, "a/j"), 1);
-    assert_int_equal(level(f, "b/j"), 0);
+    decides(f, 3000, "a/j -/1 b/j -/0");
 }
 
 /* Jobs "a/j" and "b/j" have 12.5 and 37.5 MB to go, "c/j" and, if 'two',
@@ -58,8 +55,7 @@ give_a_starting_cojob(struct fixture *f, int64_t model_bytes, bool two)
 }
 
 /* A small model makes no large transfer go first, nor do many jobs. */
-static void
-a_job_before_its_first_stage_goes_by_its_model(void **state)
+FIXTURE_TEST(a_job_before_its_first_stage_goes_by_its_model)
 {
     static const struct {
         int64_t model_bytes, moved;
@@ -80,8 +76,7 @@ a_job_before_its_first_stage_goes_by_its_model(void **state)
         give_a_starting_cojob(f, cases[i].model_bytes, cases[i].two);
         t = job_get_traffic(find_job(f, "c/j"), cluster_get_host(f->c, "h0"));
         t->bytes[DIR_TX] = cases[i].moved;
-        assert_true(decide_run(f->d, 10000 * (i + 1)));
-        assert_int_equal(rank(f, "a/j"), 0);
+        decides(f, 10000 * (i + 1), "a/j 0");
         assert_int_equal(rank(f, "c/j"), cases[i].rank);
         assert_int_equal(level(f, "c/j"), cases[i].level);
     }
@@ -89,8 +84,7 @@ a_job_before_its_first_stage_goes_by_its_model(void **state)
 
 /* A job keeps the rank of its stage before its first iteration, unless it
  * moves more than its model in the iterations that it has announced. */
-static void
-a_job_before_its_first_iteration_goes_by_its_demand(void **state)
+FIXTURE_TEST(a_job_before_its_first_iteration_goes_by_its_demand)
 {
     static const struct {
         int64_t moved;
@@ -112,8 +106,7 @@ a_job_before_its_first_iteration_goes_by_its_demand(void **state)
 /* The first weights of "b", the longer search, go before the iterations of
  * "a", unless it has moved more, iterates, is idle, has an override or a model
  * that is larger than what "a" has left. */
-static void
-first_weights_go_first(void **state)
+FIXTURE_TEST(first_weights_go_first)
 {
     static const struct {
         const char *order;
@@ -136,10 +129,10 @@ first_weights_go_first(void **state)
     give(f, "00", (int64_t[]){ 100, 300 }, NULL);
     find_job(f, "a/j")->iteration = 1;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, cases[i].order, "");
         struct job *job = find_job(f, "b/j");
         struct json *json;
 
+        set_order(f, cases[i].order, "");
         job->model_bytes = cases[i].model;
         job->moved = cases[i].moved;
         job->iteration = cases[i].iteration;
@@ -153,14 +146,11 @@ first_weights_go_first(void **state)
                     "start"),
             cases[i].rank == 0);
         json_destroy(json);
-        decide_set_policy(f->d, f->stage);
-        policy_destroy(policy);
     }
 }
 
 /* "a" needs least and would be first, but no process has joined it. */
-static void
-an_idle_stage_is_behind_all_others(void **state)
+FIXTURE_TEST(an_idle_stage_is_behind_all_others)
 {
     static const char *const orders[] = { "stage", "work", "las" };
     struct fixture *f = *state;
@@ -188,29 +178,23 @@ an_idle_stage_is_behind_all_others(void **state)
         a->known_at += 60000;
         find_job(f, "b/j")->stage->known_at += 60000;
         find_job(f, "a/j")->progress.last = -1;
-        decide_set_policy(f->d, f->stage);
-        policy_destroy(policy);
     }
 }
 
 /* Of "a", which goes first, "fast" is done long before "slow" and so lets "b"
  * go before it. */
-static void
-a_job_with_slack_waits(void **state)
+FIXTURE_TEST(a_job_with_slack_waits)
 {
     static const struct given given[] = {
         { "a", "slow", "h0", 1000 }, { "a", "fast", "h1", 100 },
         { "b", "j", "h1", 1500 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json, *order, *levels;
 
+    set_order(f, "work", "");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/slow"), 0);
-    assert_int_equal(level(f, "b/j"), 0);
-    assert_int_equal(level(f, "a/fast"), 1);
+    decides(f, 1000, "a/slow -/0 b/j -/0 a/fast -/1");
     assert_true(rank(f, "b/j") < rank(f, "a/fast"));
 
     json = decide_order_to_json(f->d);
@@ -222,66 +206,51 @@ a_job_with_slack_waits(void **state)
     assert_true(member(levels, "a/slow") == 0);
     assert_true(member(levels, "a/fast") == 1);
     json_destroy(json);
-    policy_destroy(policy);
 }
 
 /* The pace of one that waits is that of those before it: if it counted, "b"
  * would be urgent because it waits, pass "a", and let that wait. */
-static void
-a_job_does_not_pass_by_its_pace_behind_others(void **state)
+FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
 {
     static const struct given given[] = {
         { "a", "x", "h0", 400 }, { "a", "y", "h0", 400 },
         { "a", "z", "h0", 400 }, { "b", "j", "h0", 1500 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
 
+    set_order(f, "work", "");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 3);
+    decides(f, 1000, "b/j 3");
     find_job(f, "b/j")->progress.period = 0.0027;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 3);
+    decides(f, 3000, "b/j 3");
 
     /* It was as slow with nobody before it, so it has no time to lose. */
     find_job(f, "b/j")->progress.first_period = 0.0027;
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    policy_destroy(policy);
+    decides(f, 5000, "b/j 0");
 }
 
 /* Slack is measured, and about equal slack is no reason to swap. */
-static void
-jobs_of_about_equal_slack_keep_their_places(void **state)
+FIXTURE_TEST(jobs_of_about_equal_slack_keep_their_places)
 {
     struct given given[] = {
         { "a", "x", "h0", 1000 }, { "a", "y", "h0", 1010 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", ", \"hysteresis\": 0.02");
 
+    set_order(f, "work", ", \"hysteresis\": 0.02");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/y"), 0);
+    decides(f, 1000, "a/y 0");
     given[0].iterations = 1030;
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/x"), 1);
+    decides(f, 3000, "a/y 0/0 a/x -/1");
     given[0].iterations = 1500;
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "a/x"), 0);
-    assert_int_equal(level(f, "a/x"), 0);
-    policy_destroy(policy);
+    decides(f, 5000, "a/x 0/0");
 }
 
 /* Jobs that iterate: "a" still needs 100 iterations of 1 ms on two ports, "b"
  * 20 of 2 ms.  If "b" has more to do in later stages, "a" goes first. */
-static void
-iterations_go_by_what_their_search_needs(void **state)
+FIXTURE_TEST(iterations_go_by_what_their_search_needs)
 {
     static const struct given given[] = {
         { "a", "j", "h0", 1000 }, { "b", "j", "h0", 2000 },
@@ -292,8 +261,7 @@ iterations_go_by_what_their_search_needs(void **state)
     give_jobs(f, given, ARRAY_SIZE(given));
     find_job(f, "a/j")->iteration = 900;
     find_job(f, "b/j")->iteration = 980;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
     json = decide_explain(f->d, "b/j");
     assert_string_equal(json_string(shash_find_data(json_object(json),
                                                     "unit")), "iteration");
@@ -302,8 +270,7 @@ iterations_go_by_what_their_search_needs(void **state)
     json_destroy(json);
 
     find_job(f, "b/j")->stage->announcement.later = 1000;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 3000, "a/j 0");
     json = decide_explain(f->d, "b/j");
     assert_float_equal(member(json, "search_work_s"), 4.08, 1e-9);
     json_destroy(json);
@@ -311,8 +278,7 @@ iterations_go_by_what_their_search_needs(void **state)
 
 /* Both searches still need 1000 iterations on two ports, "a" of 80 us, "b" of
  * 50 us, which only "a" has announced before.  "b" owes 1500 more. */
-static void
-a_search_owes_for_the_stages_that_it_hid(void **state)
+FIXTURE_TEST(a_search_owes_for_the_stages_that_it_hid)
 {
     static const struct given given[] = {
         { "a", "j", "h0", 80 }, { "b", "j", "h0", 50 },
@@ -323,15 +289,13 @@ a_search_owes_for_the_stages_that_it_hid(void **state)
     give_jobs(f, given, ARRAY_SIZE(given));
     announcement_next(&find_job(f, "b/j")->stage->announcement,
                       1000, 0);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
 
     announcement_init(&find_job(f, "a/j")->stage->announcement,
                       1000);
     announcement_next(&find_job(f, "a/j")->stage->announcement,
                       1000, 0);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 3000, "a/j 0");
     json = decide_explain(f->d, "b/j");
     assert_float_equal(member(json, "search_work_s"), 2 * (50 + 75) * 1e-3,
                        1e-9);
@@ -340,8 +304,7 @@ a_search_owes_for_the_stages_that_it_hid(void **state)
 
 /* "b" announces a tenth of what it sends, and a longer computing time than an
  * iteration takes.  Both count until they are found to be wrong. */
-static void
-what_is_counted_refutes_an_announcement(void **state)
+FIXTURE_TEST(what_is_counted_refutes_an_announcement)
 {
     static const struct given given[] = {
         { "a", "j", "h0", 80 },
@@ -358,14 +321,12 @@ what_is_counted_refutes_an_announcement(void **state)
     t = job_get_traffic(b, cluster_get_host(f->c, "h0"));
     claim->bytes = 2000;
     claim->compute = 0.5;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
     assert_true(b->stage->compute >= 0.5);
     t->measured = 8;
     t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 20000;
     b->progress.period = 0.1;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 3000, "a/j 0");
     assert_float_equal(claim->bytes_ratio, 10, 1e-9);
     assert_float_equal(b->cojob->bytes_ratio, 10, 1e-9);
     assert_float_equal(b->stage->announcement.understated, 8.1, 1e-9);
@@ -390,8 +351,7 @@ what_is_counted_refutes_an_announcement(void **state)
 
 /* "fast" ends long before the slowest job of its stage, so it waits for the
  * iterations of "b", although "b" as a whole needs more. */
-static void
-an_iteration_with_time_to_spare_waits(void **state)
+FIXTURE_TEST(an_iteration_with_time_to_spare_waits)
 {
     static const struct given given[] = {
         { "a", "slow", "h0", 1000 }, { "a", "fast", "h1", 300 },
@@ -414,8 +374,7 @@ an_iteration_with_time_to_spare_waits(void **state)
 
 /* The second search needs less.  The first one is 9 s old, needs 2 s alone and
  * 5 s in a network without an order. */
-static void
-a_late_search_goes_first(void **state)
+FIXTURE_TEST(a_late_search_goes_first)
 {
     static const struct {
         const char *members, *first;
@@ -442,17 +401,15 @@ a_late_search_goes_first(void **state)
     find_job(f, "a/j")->stage->begin_ms -= 9000;
     find_job(f, "a/j")->stage->plain.end = 5;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, "stage", cases[i].members);
 
+        set_order(f, "stage", cases[i].members);
         assert_true(decide_run(f->d, 1000 + 2000 * i));
         assert_int_equal(rank(f, cases[i].first), 0);
-        policy_destroy(policy);
     }
 }
 
 /* Stages of one iteration are coflows and are ordered as a whole. */
-static void
-stages_of_one_iteration_are_coflows(void **state)
+FIXTURE_TEST(stages_of_one_iteration_are_coflows)
 {
     struct fixture *f = *state;
     struct json *json;
@@ -467,8 +424,7 @@ stages_of_one_iteration_are_coflows(void **state)
 
 /* What is at its end has nothing to do: it is in nobody's way and keeps what
  * it had. */
-static void
-a_job_at_its_end_is_not_ordered(void **state)
+FIXTURE_TEST(a_job_at_its_end_is_not_ordered)
 {
     static const struct given given[] = {
         { "a", "x", "h0", 1000 }, { "a", "y", "h0", 500 },
@@ -476,49 +432,34 @@ a_job_at_its_end_is_not_ordered(void **state)
     struct fixture *f = *state;
 
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/y"), 1);
+    decides(f, 1000, "a/y -/1");
     find_job(f, "a/x")->iteration = 1000;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(level(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/x"), 0);
-    assert_int_equal(rank(f, "a/y"), 0);
+    decides(f, 3000, "a/y 0/0 a/x -/0");
     assert_null(decide_explain(f->d, "a/x"));
 }
 
 /* "a" has made progress and needs less than "b", but no stage has begun or
  * ended before "c" does. */
-static void
-whole_stages_are_ordered_when_one_begins_or_ends(void **state)
+FIXTURE_TEST(whole_stages_are_ordered_when_one_begins_or_ends)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "grouper", "");
 
+    set_order(f, "grouper", "");
     give(f, "00", (int64_t[]){ 300, 200 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
+    decides(f, 1000, "b/j 0");
     give(f, "00", (int64_t[]){ 100, 200 }, NULL);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    assert_int_equal(level(f, "a/j"), 1);
+    decides(f, 3000, "b/j 0 a/j -/1");
     give(f, "000", (int64_t[]){ 100, 200, 150 }, NULL);
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "a/j"), 0);
-    assert_int_equal(rank(f, "c/j"), 1);
-    assert_int_equal(rank(f, "b/j"), 2);
+    decides(f, 5000, "a/j 0 c/j 1 b/j 2");
 
     give(f, "000", (int64_t[]){ 100, 50, 150 }, NULL);
-    assert_true(decide_run(f->d, 7000));
-    assert_int_equal(rank(f, "b/j"), 2);
+    decides(f, 7000, "b/j 2");
     give(f, "000", (int64_t[]){ 100, 50, 150 },
          (int64_t[]){ 0, 0, time_wall_msec() });
-    assert_true(decide_run(f->d, 9000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    policy_destroy(policy);
+    decides(f, 9000, "b/j 0");
 }
 
-static void
-jobs_of_a_whole_stage_share_its_rank(void **state)
+FIXTURE_TEST(jobs_of_a_whole_stage_share_its_rank)
 {
     static const struct given given[] = {
         { "a", "x", "h0", 400 },
@@ -526,33 +467,23 @@ jobs_of_a_whole_stage_share_its_rank(void **state)
         { "b", "j", "h0", 1500 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "grouper", "");
     struct json *json, *before;
 
+    set_order(f, "grouper", "");
     give_jobs(f, given, ARRAY_SIZE(given));
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/x"), 0);
-    assert_int_equal(rank(f, "a/y"), 0);
-    assert_int_equal(level(f, "a/y"), 0);
-    assert_int_equal(rank(f, "b/j"), 1);
-    assert_int_equal(level(f, "b/j"), 1);
+    decides(f, 1000, "a/x 0 a/y 0/0 b/j 1/1");
     json = decide_explain(f->d, "a/y");
     before = shash_find_data(json_object(json), "before");
     assert_int_equal(before->array.n, 0);
     json_destroy(json);
 
     find_job(f, "a/y")->override = OVERRIDE_PAUSE;
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/x"), 0);
-    assert_int_equal(rank(f, "b/j"), 1);
-    assert_int_equal(rank(f, "a/y"), 2);
-    policy_destroy(policy);
+    decides(f, 3000, "a/x 0 b/j 1 a/y 2");
 }
 
 /* What others published is for jobs, or for what they exchange in one
  * iteration. */
-static void
-orders_of_jobs_place_jobs(void **state)
+FIXTURE_TEST(orders_of_jobs_place_jobs)
 {
     static const struct given given[] = {
         { "a", "x", "h0", 1000 }, { "a", "y", "h0", 100 },
@@ -572,9 +503,8 @@ orders_of_jobs_place_jobs(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, cases[i].order,
-                                          ", \"retag_ms\": 0");
 
+        set_order(f, cases[i].order, ", \"retag_ms\": 0");
         give_jobs(f, given, ARRAY_SIZE(given));
         find_job(f, "a/x")->sent = 2e6;
         find_job(f, "a/y")->sent = 20e6;
@@ -587,7 +517,6 @@ orders_of_jobs_place_jobs(void **state)
                              cases[i].levels[k]);
         }
         assert_int_equal(rank(f, cases[i].by_rank[2]), 2);
-        policy_destroy(policy);
     }
 }
 
@@ -607,30 +536,24 @@ let_converge(struct fixture *f, const char *name)
 
 static const char *const by_metrics[] = { "early", "maif" };
 
-static void
-early_jobs_go_first(void **state)
+FIXTURE_TEST(early_jobs_go_first)
 {
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(by_metrics); i++) {
-        struct policy *policy = set_order(f, by_metrics[i], "");
 
+        set_order(f, by_metrics[i], "");
         give(f, "00", (int64_t[]) { 100, 300 }, NULL);
         let_converge(f, "a/j");
         find_job(f, "b/j")->iteration = 1;
-        assert_true(decide_run(f->d, 10000 * (i + 1)));
-        assert_int_equal(rank(f, "b/j"), 0);
-        assert_int_equal(level(f, "a/j"), 1);
+        decides(f, 10000 * (i + 1), "b/j 0 a/j -/1");
         decide_set_policy(f->d, f->stage);
-        assert_true(decide_run(f->d, 10000 * (i + 1) + 5000));
-        assert_int_equal(rank(f, "a/j"), 0);
-        policy_destroy(policy);
+        decides(f, 10000 * (i + 1) + 5000, "a/j 0");
     }
 }
 
 /* It fetches its first parameters, but not for ever. */
-static void
-a_job_before_its_first_stage_is_early(void **state)
+FIXTURE_TEST(a_job_before_its_first_stage_is_early)
 {
     struct fixture *f = *state;
     struct policy *policy = set_order(f, "early",
@@ -644,35 +567,26 @@ a_job_before_its_first_stage_is_early(void **state)
     job_put_worker(f->c, job, "h0", ROLE_WORKER);
     cluster_intent_end(f->c);
     job->progress.curve.begin = 1;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/j"), 0);
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 1000, "a/j 0/0");
     assert_true(decide_run(f->d, 62000));
     assert_int_equal(level(f, "a/j"), policy->n_levels - 1);
-    policy_destroy(policy);
 }
 
 /* Also against an old order that the estimate likes better. */
-static void
-early_stages_weigh_more(void **state)
+FIXTURE_TEST(early_stages_weigh_more)
 {
     struct fixture *f = *state;
-    struct policy *policy;
 
     give(f, "00", (int64_t[]) { 100, 110 }, NULL);
     find_job(f, "a/j")->model_bytes = 130000;
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/j"), 0);
-    policy = set_order(f, "stage+early", "");
+    decides(f, 1000, "a/j 0");
+    set_order(f, "stage+early", "");
     let_converge(f, "a/j");
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    policy_destroy(policy);
+    decides(f, 3000, "b/j 0");
 }
 
 /* Weights of iterations follow the progress more often. */
-static void
-early_improvement_is_believed_for_a_period(void **state)
+FIXTURE_TEST(early_improvement_is_believed_for_a_period)
 {
     struct fixture *f = *state;
 
@@ -683,25 +597,21 @@ early_improvement_is_believed_for_a_period(void **state)
 
     give(f, "00", (int64_t[]) { 100, 300 }, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct policy *policy = set_order(f, cases[i].order,
-                                          ", \"early\": {\"period_s\": 3}");
         long long now = 10000 * i + 1000;
 
+        set_order(f, cases[i].order, ", \"early\": {\"period_s\": 3}");
         assert_true(decide_run(f->d, now));
         assert_false(decide_run(f->d, now + cases[i].period_ms - 100));
         assert_true(decide_run(f->d, now + cases[i].period_ms));
-        decide_set_policy(f->d, f->stage);
-        policy_destroy(policy);
     }
 }
 
 /* But what is news is looked at soon, however much of it there is. */
-static void
-a_metric_makes_a_new_order_soon(void **state)
+FIXTURE_TEST(a_metric_makes_a_new_order_soon)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "maif", "");
 
+    set_order(f, "maif", "");
     give(f, "00", (int64_t[]) { 100, 300 }, NULL);
     assert_true(decide_run(f->d, 1000));
     f->c->samples++;
@@ -710,20 +620,17 @@ a_metric_makes_a_new_order_soon(void **state)
     assert_false(decide_run(f->d, 1300));
     assert_true(decide_run(f->d, 1350));
     assert_false(decide_run(f->d, 1900));
-    policy_destroy(policy);
 
-    policy = set_order(f, "stage", ", \"refresh_ms\": 500");
+    set_order(f, "stage", ", \"refresh_ms\": 500");
     assert_true(decide_run(f->d, 3000));
     f->c->samples++;
     assert_false(decide_run(f->d, 3400));
-    policy_destroy(policy);
 }
 
 /* A job counts as one iteration of the bytes that it has moved if neither its
  * iterations nor its model are known: it goes first before it has moved much,
  * then behind a smaller search, and before it again once it has aged. */
-static void
-a_job_of_unknown_size_is_not_last_for_ever(void **state)
+FIXTURE_TEST(a_job_of_unknown_size_is_not_last_for_ever)
 {
     static const struct {
         uint64_t moved;
@@ -750,37 +657,4 @@ a_job_of_unknown_size_is_not_last_for_ever(void **state)
         assert_int_equal(rank(f, "b/j"), cases[i].rank);
         assert_int_equal(level(f, "b/j"), cases[i].rank);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_between_stages_keeps_its_level),
-        TEST(a_job_before_its_first_stage_goes_by_its_model),
-        TEST(a_job_before_its_first_iteration_goes_by_its_demand),
-        TEST(first_weights_go_first),
-        TEST(an_idle_stage_is_behind_all_others),
-        TEST(a_job_with_slack_waits),
-        TEST(a_job_does_not_pass_by_its_pace_behind_others),
-        TEST(jobs_of_about_equal_slack_keep_their_places),
-        TEST(iterations_go_by_what_their_search_needs),
-        TEST(a_search_owes_for_the_stages_that_it_hid),
-        TEST(what_is_counted_refutes_an_announcement),
-        TEST(an_iteration_with_time_to_spare_waits),
-        TEST(a_late_search_goes_first),
-        TEST(stages_of_one_iteration_are_coflows),
-        TEST(a_job_at_its_end_is_not_ordered),
-        TEST(whole_stages_are_ordered_when_one_begins_or_ends),
-        TEST(jobs_of_a_whole_stage_share_its_rank),
-        TEST(orders_of_jobs_place_jobs),
-        TEST(a_job_of_unknown_size_is_not_last_for_ever),
-        TEST(early_jobs_go_first),
-        TEST(a_job_before_its_first_stage_is_early),
-        TEST(early_stages_weigh_more),
-        TEST(early_improvement_is_believed_for_a_period),
-        TEST(a_metric_makes_a_new_order_soon),
-    };
-
-    return cmocka_run_group_tests_name("decide-jobs", tests, NULL, NULL);
 }

@@ -50,11 +50,9 @@ assert_decided(struct fixture *f, const char *now, int key, int permutation,
     json_destroy(json);
 }
 
-static void
-counts_what_decided_orders(void **state)
+FIXTURE_TEST(counts_what_decided_orders)
 {
     struct fixture *f = *state;
-    struct policy *policy;
     struct json *json, *order;
 
     assert_true(decide_run(f->d, 1000));
@@ -74,7 +72,7 @@ counts_what_decided_orders(void **state)
     assert_string_equal(ranked_by(json), "key");
     json_destroy(json);
 
-    policy = set_order(f, "grouper", "");
+    set_order(f, "grouper", "");
     assert_true(decide_run(f->d, 9000));
     assert_true(decide_run(f->d, 11000));
     assert_decided(f, "permutation", 3, 1, 0);
@@ -86,7 +84,6 @@ counts_what_decided_orders(void **state)
     decide_set_policy(f->d, f->fair);
     assert_true(decide_run(f->d, 13000));
     assert_decided(f, "rule", 3, 1, 1);
-    policy_destroy(policy);
 }
 
 /* Decides until a bound of jobs that iterate is ready. */
@@ -110,8 +107,7 @@ decide_with_bound(struct fixture *f)
     } while (!ready);
 }
 
-static void
-tells_the_order_and_its_quality(void **state)
+FIXTURE_TEST(tells_the_order_and_its_quality)
 {
     struct fixture *f = *state;
     struct json *json, *order, *demand;
@@ -147,8 +143,7 @@ tells_the_order_and_its_quality(void **state)
     json_destroy(json);
 }
 
-static void
-a_stage_without_demand_has_no_bottleneck(void **state)
+FIXTURE_TEST(a_stage_without_demand_has_no_bottleneck)
 {
     struct fixture *f = *state;
     struct json *json, *order, *bottleneck;
@@ -165,8 +160,7 @@ a_stage_without_demand_has_no_bottleneck(void **state)
 }
 
 /* What has ended is a workload for the simulator; what runs is not yet. */
-static void
-stages_can_be_replayed(void **state)
+FIXTURE_TEST(stages_can_be_replayed)
 {
     struct fixture *f = *state;
     struct stage_bytes *b;
@@ -226,8 +220,7 @@ assert_ended(struct fixture *f, size_t i, int64_t iterations, double compute)
 
 /* An iteration takes 20 ms without competitors, of which 1 ms is its transfer.
  * A job may go on beyond the end of its stage. */
-static void
-an_ended_stage_has_its_iterations_and_computing(void **state)
+FIXTURE_TEST(an_ended_stage_has_its_iterations_and_computing)
 {
     struct fixture *f = *state;
     struct job *job;
@@ -251,8 +244,7 @@ an_ended_stage_has_its_iterations_and_computing(void **state)
 /* Of its 500 ms, the job was in bursts for 440 ms at its busier host, in 300
  * iterations: that leaves 0.2 ms for computing.  At the other host it was
  * silent for longer, because it waited for the busier one. */
-static void
-an_ended_stage_has_what_its_jobs_did(void **state)
+FIXTURE_TEST(an_ended_stage_has_what_its_jobs_did)
 {
     struct fixture *f = *state;
     struct stage_part *part;
@@ -290,8 +282,7 @@ an_ended_stage_has_what_its_jobs_did(void **state)
 }
 
 /* An exchange, then, without computing. */
-static void
-an_ended_stage_without_reports_has_one_iteration(void **state)
+FIXTURE_TEST(an_ended_stage_without_reports_has_one_iteration)
 {
     struct fixture *f = *state;
 
@@ -301,13 +292,12 @@ an_ended_stage_without_reports_has_one_iteration(void **state)
     assert_ended(f, 0, 1, 0);
 }
 
-static void
-explains_a_place(void **state)
+FIXTURE_TEST(explains_a_place)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json, *before;
 
+    set_order(f, "work", "");
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     assert_true(decide_run(f->d, 1000));
     assert_null(decide_explain(f->d, "a/none"));
@@ -327,18 +317,16 @@ explains_a_place(void **state)
                                                     "job")), "b/j");
     assert_float_equal(member(before, "seconds"), 0.1, 1e-9);
     json_destroy(json);
-    policy_destroy(policy);
 }
 
 /* A pace that was measured helps to order, but proves nothing: 0.1 s and 0.4 s
  * of the network, with weights that have grown a little with age. */
-static void
-the_certificate_is_of_the_network_alone(void **state)
+FIXTURE_TEST(the_certificate_is_of_the_network_alone)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
     struct json *json;
 
+    set_order(f, "work", "");
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     find_job(f, "b/j")->progress.period = 0.1;
     find_job(f, "b/j")->progress.first_period = 0.1;
@@ -351,8 +339,6 @@ the_certificate_is_of_the_network_alone(void **state)
     assert_float_equal(member(json, "alone_s"), 10, 1e-9);
     assert_float_equal(member(json, "completion_s"), 10, 1e-9);
     json_destroy(json);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
 }
 
 static double
@@ -367,8 +353,7 @@ explained(struct fixture *f, const char *job, const char *name)
 
 /* Of a job that has only seen what a slow iteration takes behind others, the
  * ports foresee the end: 0.1 s of those before it and 0.3 s of its own. */
-static void
-who_has_always_waited_is_foreseen_by_ports(void **state)
+FIXTURE_TEST(who_has_always_waited_is_foreseen_by_ports)
 {
     struct fixture *f = *state;
     struct job_traffic *t;
@@ -398,8 +383,7 @@ who_has_always_waited_is_foreseen_by_ports(void **state)
     assert_float_equal(explained(f, "a/j", "completion_s"), 6.1, 1e-9);
 }
 
-static void
-who_shares_waits_for_all(void **state)
+FIXTURE_TEST(who_shares_waits_for_all)
 {
     struct fixture *f = *state;
 
@@ -412,8 +396,7 @@ who_shares_waits_for_all(void **state)
 }
 
 /* It moves bytes for ever, and its iterations are not counted. */
-static void
-an_unknown_number_of_iterations_is_not_reported(void **state)
+FIXTURE_TEST(an_unknown_number_of_iterations_is_not_reported)
 {
     struct fixture *f = *state;
     struct json *json, *row;
@@ -436,25 +419,4 @@ an_unknown_number_of_iterations_is_not_reported(void **state)
                          round);
         json_destroy(json);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(counts_what_decided_orders),
-        TEST(tells_the_order_and_its_quality),
-        TEST(an_unknown_number_of_iterations_is_not_reported),
-        TEST(a_stage_without_demand_has_no_bottleneck),
-        TEST(stages_can_be_replayed),
-        TEST(an_ended_stage_has_its_iterations_and_computing),
-        TEST(an_ended_stage_has_what_its_jobs_did),
-        TEST(an_ended_stage_without_reports_has_one_iteration),
-        TEST(explains_a_place),
-        TEST(the_certificate_is_of_the_network_alone),
-        TEST(who_has_always_waited_is_foreseen_by_ports),
-        TEST(who_shares_waits_for_all),
-    };
-
-    return cmocka_run_group_tests_name("decide-report", tests, NULL, NULL);
 }

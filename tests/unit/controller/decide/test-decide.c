@@ -9,46 +9,32 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-static void
-the_smaller_stage_goes_first(void **state)
+FIXTURE_TEST(the_smaller_stage_goes_first)
 {
     struct fixture *f = *state;
 
     give(f, "000", (int64_t[]) { 300, 100, 200 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "b/j"), 0);
-    assert_int_equal(level(f, "c/j"), 1);
-    assert_int_equal(level(f, "a/j"), 2);
-    assert_int_equal(rank(f, "a/j"), 2);
+    decides(f, 1000, "b/j -/0 c/j -/1 a/j 2/2");
 }
 
-static void
-stages_that_share_no_port_share_a_level(void **state)
+FIXTURE_TEST(stages_that_share_no_port_share_a_level)
 {
     struct fixture *f = *state;
 
     give(f, "012", (int64_t[]) { 300, 100, 200 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/j"), 0);
-    assert_int_equal(level(f, "b/j"), 0);
-    assert_int_equal(level(f, "c/j"), 0);
+    decides(f, 1000, "a/j -/0 b/j -/0 c/j -/0");
 }
 
-static void
-fair_gives_every_job_level_0(void **state)
+FIXTURE_TEST(fair_gives_every_job_level_0)
 {
     struct fixture *f = *state;
 
     decide_set_policy(f->d, f->fair);
     give(f, "000", (int64_t[]) { 300, 100, 200 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/j"), 0);
-    assert_int_equal(level(f, "b/j"), 0);
-    assert_int_equal(level(f, "c/j"), 0);
+    decides(f, 1000, "a/j -/0 b/j -/0 c/j -/0");
 }
 
-static void
-events_within_a_moment_make_one_order(void **state)
+FIXTURE_TEST(events_within_a_moment_make_one_order)
 {
     struct fixture *f = *state;
 
@@ -57,69 +43,55 @@ events_within_a_moment_make_one_order(void **state)
     assert_false(decide_run(f->d, 1005));
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     assert_false(decide_run(f->d, 1015));
-    assert_true(decide_run(f->d, 1025));
-    assert_int_equal(level(f, "b/j"), 0);
+    decides(f, 1025, "b/j -/0");
     assert_false(decide_run(f->d, 1050));
     assert_true(decide_run(f->d, 2100));        /* The refresh. */
 }
 
-static void
-a_level_changes_once_in_retag_ms(void **state)
+FIXTURE_TEST(a_level_changes_once_in_retag_ms)
 {
     struct fixture *f = *state;
 
     give(f, "00", (int64_t[]) { 300, 200 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(level(f, "a/j"), 1);
+    decides(f, 1000, "a/j -/1");
     give(f, "00", (int64_t[]) { 100, 200 }, NULL);
     assert_false(decide_run(f->d, 1010));
-    assert_true(decide_run(f->d, 1030));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 1030, "a/j 0");
     assert_int_equal(level(f, "a/j"), 1);       /* Not yet. */
     assert_false(decide_run(f->d, 1099));
-    assert_true(decide_run(f->d, 1100));
-    assert_int_equal(level(f, "a/j"), 0);
-    assert_int_equal(level(f, "b/j"), 1);
+    decides(f, 1100, "a/j -/0 b/j -/1");
 }
 
-static void
-nearly_equal_stages_keep_their_order(void **state)
+FIXTURE_TEST(nearly_equal_stages_keep_their_order)
 {
     struct fixture *f = *state;
 
     give(f, "00", (int64_t[]) { 1000, 1010 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/j"), 0);
+    decides(f, 1000, "a/j 0");
     give(f, "00", (int64_t[]) { 1020, 1010 }, NULL);
     assert_true(decide_run(f->d, 3000));
     assert_int_equal(rank(f, "a/j"), 0);        /* Not worth it. */
     give(f, "00", (int64_t[]) { 1200, 1010 }, NULL);
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "a/j"), 1);
+    decides(f, 5000, "a/j 1");
 }
 
-static void
-the_policy_says_how_equal_is_nearly(void **state)
+FIXTURE_TEST(the_policy_says_how_equal_is_nearly)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", ", \"hysteresis\": 0");
 
+    set_order(f, "stage", ", \"hysteresis\": 0");
     give(f, "00", (int64_t[]) { 1000, 1010 }, NULL);
     assert_true(decide_run(f->d, 1000));
     give(f, "00", (int64_t[]) { 1020, 1010 }, NULL);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 1);
-    policy_destroy(policy);
+    decides(f, 3000, "a/j 1");
 
-    policy = set_order(f, "stage", ", \"hysteresis\": 0.5");
+    set_order(f, "stage", ", \"hysteresis\": 0.5");
     give(f, "00", (int64_t[]) { 900, 1010 }, NULL);
     assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "a/j"), 1);        /* Where it was. */
-    policy_destroy(policy);
+    assert_int_equal(rank(f, "a/j"), 1); /* Where it was. */
 }
 
-static void
-the_policy_says_who_weighs_more(void **state)
+FIXTURE_TEST(the_policy_says_who_weighs_more)
 {
     static const struct {
         const char *weights, *owner;
@@ -135,30 +107,26 @@ the_policy_says_who_weighs_more(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char *weights = xasprintf(", \"weights\": {%s}", cases[i].weights);
-        struct policy *policy = set_order(f, "stage", weights);
 
+        set_order(f, "stage", weights);
         give(f, "00", (int64_t[]) { 300, 100 }, NULL);
         cojob_set_owner(f->c, shash_find_data(&f->c->cojobs, "a"),
                         cases[i].owner, 0);
         assert_true(decide_run(f->d, 10000 * (i + 1)));
         assert_int_equal(rank(f, "a/j"), cases[i].rank);
-        decide_set_policy(f->d, f->stage);
-        policy_destroy(policy);
         free(weights);
     }
 }
 
 /* Also where the old order is kept and levels are made again: that the third
  * stage meets nobody does not matter to "truncate". */
-static void
-the_policy_says_how_to_fold(void **state)
+FIXTURE_TEST(the_policy_says_how_to_fold)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(
-        f, "stage",
-        ", \"hysteresis\": 0.02,"
-        " \"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
 
+    set_order(f, "stage",
+              ", \"hysteresis\": 0.02,"
+              " \"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
     give(f, "001", (int64_t[]) { 1000, 1010, 2000 }, NULL);
     assert_true(decide_run(f->d, 1000));
     give(f, "001", (int64_t[]) { 1020, 1010, 2000 }, NULL);
@@ -168,7 +136,6 @@ the_policy_says_how_to_fold(void **state)
     assert_int_equal(level(f, "b/j"), MIN(rank(f, "b/j"), 1));
     assert_int_equal(level(f, "c/j"), MIN(rank(f, "c/j"), 1));
     assert_int_equal(level(f, "a/j") + level(f, "b/j") + level(f, "c/j"), 2);
-    policy_destroy(policy);
 }
 
 /* What a search tells of itself. */
@@ -206,8 +173,7 @@ give_news(struct fixture *f, const struct news *news)
     cluster_intent_end(f->c);
 }
 
-static void
-only_stages_that_run_are_in_a_hurry(void **state)
+FIXTURE_TEST(only_stages_that_run_are_in_a_hurry)
 {
     static const struct news all[] = {
         { "a search and its job", 1, true, false, 1000, 0, 1, false },
@@ -242,39 +208,17 @@ only_stages_that_run_are_in_a_hurry(void **state)
     }
 }
 
-static void
-what_is_in_no_hurry_waits_for_more_of_it(void **state)
+FIXTURE_TEST(what_is_in_no_hurry_waits_for_more_of_it)
 {
     static const struct news job = { "a job", 1, true, false, 1000, 0, 1,
                                      false };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
 
+    set_order(f, "work", "");
     assert_true(decide_run(f->d, 1000));
     for (int ms = 0; ms < 1000; ms += 200) {
         give_news(f, &job);
         assert_false(decide_run(f->d, 1001 + ms));
     }
     assert_true(decide_run(f->d, 2001));
-    policy_destroy(policy);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_smaller_stage_goes_first),
-        TEST(stages_that_share_no_port_share_a_level),
-        TEST(fair_gives_every_job_level_0),
-        TEST(events_within_a_moment_make_one_order),
-        TEST(a_level_changes_once_in_retag_ms),
-        TEST(nearly_equal_stages_keep_their_order),
-        TEST(the_policy_says_how_equal_is_nearly),
-        TEST(the_policy_says_who_weighs_more),
-        TEST(the_policy_says_how_to_fold),
-        TEST(only_stages_that_run_are_in_a_hurry),
-        TEST(what_is_in_no_hurry_waits_for_more_of_it),
-    };
-
-    return cmocka_run_group_tests_name("decide", tests, NULL, NULL);
 }

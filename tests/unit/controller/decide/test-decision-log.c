@@ -33,8 +33,7 @@ n_decisions(const struct decision_log *log, uint64_t after, size_t limit)
     return n;
 }
 
-static void
-test_empty(void **state)
+UNIT_TEST(test_empty)
 {
     struct decision_log *log = decision_log_create(4);
 
@@ -44,8 +43,7 @@ test_empty(void **state)
     decision_log_destroy(log);
 }
 
-static void
-test_reads_on_from_the_last_seen(void **state)
+UNIT_TEST(test_reads_on_from_the_last_seen)
 {
     struct decision_log *log = decision_log_create(4);
     const struct decision *d;
@@ -61,8 +59,7 @@ test_reads_on_from_the_last_seen(void **state)
 }
 
 /* Of ten decisions four are kept, and who saw the second misses four. */
-static void
-test_keeps_the_last(void **state)
+UNIT_TEST(test_keeps_the_last)
 {
     struct decision_log *log = decision_log_create(4);
 
@@ -75,8 +72,7 @@ test_keeps_the_last(void **state)
 }
 
 /* A reader of the process before this one begins at the beginning. */
-static void
-test_id_of_the_future(void **state)
+UNIT_TEST(test_id_of_the_future)
 {
     struct decision_log *log = decision_log_create(4);
 
@@ -87,8 +83,7 @@ test_id_of_the_future(void **state)
     decision_log_destroy(log);
 }
 
-static void
-test_limit_gives_the_newest(void **state)
+UNIT_TEST(test_limit_gives_the_newest)
 {
     struct decision_log *log = decision_log_create(8);
     struct json *json, *first;
@@ -133,8 +128,7 @@ log_moves(struct decision_log *log, const int *old_ranks)
 
 /* New stages are placed; one that overtakes is; one that only moved up behind
  * one that ended is not. */
-static void
-test_moves(void **state)
+UNIT_TEST(test_moves)
 {
     struct decision_log *log = decision_log_create(8);
     const struct decision *d;
@@ -153,19 +147,4 @@ test_moves(void **state)
                         "so far");
     assert_null(decision_log_after(log, 2));
     decision_log_destroy(log);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_reads_on_from_the_last_seen),
-        cmocka_unit_test(test_keeps_the_last),
-        cmocka_unit_test(test_id_of_the_future),
-        cmocka_unit_test(test_limit_gives_the_newest),
-        cmocka_unit_test(test_moves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,7 @@ tear_down(void **state OVS_UNUSED)
     return 0;
 }
 
-static void
-a_bad_file_keeps_the_old_policy(void **state OVS_UNUSED)
+FIXTURE_TEST(a_bad_file_keeps_the_old_policy)
 {
     struct policy_file *pf;
 
@@ -97,8 +96,7 @@ run_until(struct policy_file *pf, bool wanted)
     return changed;
 }
 
-static void
-a_change_is_noticed(void **state OVS_UNUSED)
+FIXTURE_TEST(a_change_is_noticed)
 {
     struct policy_file *pf;
 
@@ -112,8 +110,7 @@ a_change_is_noticed(void **state OVS_UNUSED)
     policy_file_close(pf);
 }
 
-static void
-without_a_good_file_nothing_begins(void **state OVS_UNUSED)
+FIXTURE_TEST(without_a_good_file_nothing_begins)
 {
     struct policy_file *pf;
     char *error;
@@ -123,16 +120,4 @@ without_a_good_file_nothing_begins(void **state OVS_UNUSED)
     assert_non_null(error);
     assert_null(pf);
     free(error);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_bad_file_keeps_the_old_policy),
-        TEST(a_change_is_noticed),
-        TEST(without_a_good_file_nothing_begins),
-    };
-
-    return cmocka_run_group_tests_name("policy-file", tests, NULL, NULL);
 }

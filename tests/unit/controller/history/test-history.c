@@ -112,8 +112,7 @@ expect(struct json *json, const char *array, size_t n, const char *name,
 }
 
 /* Rows are there before they are written, and after another start. */
-static void
-test_keeps(void **state)
+FIXTURE_TEST(test_keeps)
 {
     int64_t now = time_wall_msec();
     struct history *h = open_history(*state);
@@ -132,8 +131,7 @@ test_keeps(void **state)
     free(ended);
 }
 
-static void
-test_since_and_limit(void **state)
+FIXTURE_TEST(test_since_and_limit)
 {
     int64_t now = time_wall_msec();
     struct history *h = open_history(*state);
@@ -150,8 +148,7 @@ test_since_and_limit(void **state)
     free(middle);
 }
 
-static void
-test_orders_and_ports(void **state)
+FIXTURE_TEST(test_orders_and_ports)
 {
     struct history *h = open_history(*state);
 
@@ -172,8 +169,7 @@ test_orders_and_ports(void **state)
 }
 
 /* What is older than it may be goes with the next that is written. */
-static void
-test_forgets(void **state)
+FIXTURE_TEST(test_forgets)
 {
     int64_t now = time_wall_msec();
     struct history *h = open_history(*state);
@@ -198,8 +194,7 @@ size_of(const char *file)
 
 /* A nearly full disk: the oldest rows go, their space is the disk's again, and
  * the last thousand stay. */
-static void
-test_shrinks(void **state)
+FIXTURE_TEST(test_shrinks)
 {
     const struct place *p = *state;
     int64_t now = time_wall_msec();
@@ -244,8 +239,7 @@ query(const struct place *p, const char *sql)
 
 /* Of 80 days of rows, the last ones stay that have place, and the file says
  * from when on it is complete. */
-static void
-test_keeps_its_limit(void **state)
+FIXTURE_TEST(test_keeps_its_limit)
 {
     const struct place *p = *state;
     int64_t now = time_wall_msec(), day = 24 * 3600 * 1000, first, cut;
@@ -287,8 +281,7 @@ expect_put_aside(const struct place *p)
     free(aside);
 }
 
-static void
-test_garbage_is_put_aside(void **state)
+FIXTURE_TEST(test_garbage_is_put_aside)
 {
     const struct place *p = *state;
     FILE *stream = fopen(p->file, "w");
@@ -300,8 +293,7 @@ test_garbage_is_put_aside(void **state)
     expect_put_aside(p);
 }
 
-static void
-test_other_programs_is_put_aside(void **state)
+FIXTURE_TEST(test_other_programs_is_put_aside)
 {
     const struct place *p = *state;
     sqlite3 *db;
@@ -314,8 +306,7 @@ test_other_programs_is_put_aside(void **state)
     expect_put_aside(p);
 }
 
-static void
-test_no_folder(void **state)
+FIXTURE_TEST(test_no_folder)
 {
     const struct place *p = *state;
     char *file = xasprintf("%s/none/history.db", p->folder);
@@ -326,22 +317,4 @@ test_no_folder(void **state)
     assert_says(error, "/none/history.db: cannot be opened as "
                        "history (");
     free(file);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_keeps),
-        TEST(test_since_and_limit),
-        TEST(test_orders_and_ports),
-        TEST(test_forgets),
-        TEST(test_shrinks),
-        TEST(test_keeps_its_limit),
-        TEST(test_garbage_is_put_aside),
-        TEST(test_other_programs_is_put_aside),
-        TEST(test_no_folder),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

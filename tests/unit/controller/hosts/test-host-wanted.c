@@ -2,31 +2,31 @@
 
 #include <config.h>
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "controller/hosts/hosts-db.h"
 #include "controller/model/cluster.h"
+#include "openvswitch/poll-loop.h"
 #include "policies/policy.h"
+#include "tests/unit/controller/ovsdb/test-server.h"
 #include "tests/unit/unit-test.h"
+#include "timeval.h"
 #include "util.h"
-#include "wire/hosts-idl.h"
 
 /* Host h0 with jobs c/a (rank 1, level 1) and c/b (rank 0, level 0), and the
- * row that the database has of it. */
+ * database that has its row. */
 struct fixture {
     struct cluster *c;
     struct job *a, *b;
     struct policy *policy;
     struct host_wanted_ctx ctx;
-
-    char *names[2];
-    int64_t ranks[2], levels[2];
-    int64_t dscp_levels[8], dscps[8];
-    double weights[2], min_share, congestion[3];
-    char *congestion_keys[3];
-    struct hostsrec_host_wanted row;
+    struct test_server server;
+    struct hosts_db *hdb;
+    int64_t generation;
+    bool observe;
 };
 
 static struct job *
@@ -59,51 +59,6 @@ set_up(void **state)
         .generation = 3,
         .version = 9,
     };
-
-    /* As the database returns it: maps are sorted by key. */
-    for (int i = 0; i < 2; i++) {
-        f->names[i] = CONST_CAST(char *, i ? "c/b" : "c/a");
-        f->ranks[i] = f->levels[i] = !i;
-        f->weights[i] = 2;
-    }
-    f->min_share = f->policy->min_share;
-    for (int i = 0; i < 8; i++) {
-        f->dscp_levels[i] = i;
-        f->dscps[i] = (i == 0   ? f->policy->control_dscp
-                       : i == 7 ? f->policy->default_dscp
-                                : f->policy->dscp[i - 1]);
-    }
-    f->congestion_keys[0] = CONST_CAST(char *, "beta");
-    f->congestion_keys[1] = CONST_CAST(char *, "floor");
-    f->congestion_keys[2] = CONST_CAST(char *, "gamma");
-    f->congestion[0] = f->policy->congestion_beta;
-    f->congestion[1] = f->policy->congestion_floor;
-    f->congestion[2] = f->policy->congestion_gamma;
-    f->row = (struct hostsrec_host_wanted){
-        .host = CONST_CAST(char *, "h0"),
-        .version = 5,
-        .generation = 3,
-        .lease_ms = f->policy->lease_ms,
-        .policy = CONST_CAST(char *, "p"),
-        .key_rank = f->names,
-        .value_rank = f->ranks,
-        .n_rank = 2,
-        .key_level = f->names,
-        .value_level = f->levels,
-        .n_level = 2,
-        .key_level_dscp = f->dscp_levels,
-        .value_level_dscp = f->dscps,
-        .n_level_dscp = 8,
-        .key_weight = f->names,
-        .value_weight = f->weights,
-        .n_weight = 2,
-        .min_share = &f->min_share,
-        .n_min_share = 1,
-        .trust = CONST_CAST(char *, "registered"),
-        .key_congestion = f->congestion_keys,
-        .value_congestion = f->congestion,
-        .n_congestion = 3,
-    };
     *state = f;
     return 0;
 }
@@ -119,18 +74,6 @@ tear_down(void **state)
     return 0;
 }
 
-static bool
-differs(const struct fixture *f)
-{
-    struct host_wanted w;
-    bool result;
-
-    host_wanted_init(&w, &f->ctx, cluster_get_host(f->c, "h0"));
-    result = host_wanted_differs(&w, &f->ctx, &f->row);
-    host_wanted_uninit(&w);
-    return result;
-}
-
 static size_t
 n_wanted(const struct fixture *f, const char *host)
 {
@@ -141,40 +84,7 @@ n_wanted(const struct fixture *f, const char *host)
     return w.n;
 }
 
-static void
-an_equal_row_is_not_written(void **state)
-{
-    struct fixture *f = *state;
-
-    assert_false(differs(f));
-    f->row.version = 1;                 /* Does not count. */
-    assert_false(differs(f));
-}
-
-static void
-owners_and_the_trust_are_written(void **state)
-{
-    struct fixture *f = *state;
-    int64_t owners[] = { 1000, 1000 };
-
-    f->row.trust = NULL;
-    assert_true(differs(f));
-    f->row.trust = CONST_CAST(char *, "environment");
-    assert_true(differs(f));
-    f->row.trust = CONST_CAST(char *, "registered");
-    assert_false(differs(f));
-    f->a->cojob->uid = 1000;
-    assert_true(differs(f));
-    f->row.key_owner_uid = f->names;
-    f->row.value_owner_uid = owners;
-    f->row.n_owner_uid = 2;
-    assert_false(differs(f));
-    owners[0] = 1001;
-    assert_true(differs(f));
-}
-
-static void
-processes_that_are_not_admitted_get_no_order(void **state)
+FIXTURE_TEST(processes_that_are_not_admitted_get_no_order)
 {
     const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
     struct fixture *f = *state;
@@ -198,75 +108,92 @@ processes_that_are_not_admitted_get_no_order(void **state)
     assert_int_equal(n_wanted(f, "h0"), 2);
 }
 
+/* Runs the connection until it has the last order. */
 static void
-each_change_of_a_job_is_written(void **state)
+settle(struct fixture *f)
 {
-    struct fixture *f = *state;
-    int64_t *const integers[] = { f->ranks, f->levels };
+    long long deadline = time_msec() + 10000;
 
-    for (size_t i = 0; i < ARRAY_SIZE(integers); i++) {
-        for (int k = 0; k < 2; k++) {
-            integers[i][k]++;
-            assert_true(differs(f));
-            integers[i][k]--;
+    hosts_db_mark(f->hdb);
+    do {
+        assert_true(time_msec() < deadline);
+        hosts_db_run(f->hdb);
+        hosts_db_write(f->hdb, f->policy, f->generation, f->observe);
+        hosts_db_commit(f->hdb);
+        poll_timer_wait(10);
+        poll_block();
+    } while (!hosts_db_is_settled(f->hdb));
+}
+
+/* What a row depends on, one after the other. */
+#define CHANGES                                     \
+    X(rank, f->a->rank = 7)                         \
+    X(level, f->b->level = 3)                       \
+    X(weight, f->a->cojob->weight = 2.5)            \
+    X(ended, f->b->live = false)                    \
+    X(begun, f->b->live = true)                     \
+    X(excluded, f->b->override = OVERRIDE_EXCLUDE)  \
+    X(owner, f->a->cojob->uid = 1000)               \
+    X(owner_changed, f->a->cojob->uid = 1001)       \
+    X(trust, f->policy->trust = POLICY_ENVIRONMENT) \
+    X(generation, f->generation++)                  \
+    X(lease, f->policy->lease_ms++)                 \
+    X(default_dscp, f->policy->default_dscp++)      \
+    X(control_dscp, f->policy->control_dscp++)      \
+    X(dscp, f->policy->dscp[5]++)                   \
+    X(n_levels, f->policy->n_levels--)              \
+    X(beta, f->policy->congestion_beta /= 2)        \
+    X(floor, f->policy->congestion_floor /= 2)      \
+    X(gamma, f->policy->congestion_gamma *= 0.75)   \
+    X(min_share, f->policy->min_share /= 2)         \
+    X(name, f->policy->name[0]++)                   \
+    X(observe, f->observe = true)
+
+#define X(NAME, CHANGE)                          \
+    static void change_##NAME(struct fixture *f) \
+    {                                            \
+        CHANGE;                                  \
+    }
+CHANGES
+#undef X
+
+/* Each change gives the row one new version, and none does without one. */
+FIXTURE_TEST(each_change_is_written_once)
+{
+#define X(NAME, CHANGE) { #NAME, change_##NAME },
+    static const struct {
+        const char *name;
+        void (*change)(struct fixture *);
+    } changes[] = { CHANGES };
+#undef X
+    struct fixture *f = *state;
+    int64_t version;
+
+    test_server_init(&f->server, &database_hosts);
+    if (!f->server.file) {
+        test_server_uninit(&f->server);
+        skip();
+    }
+    test_server_start(&f->server);
+    f->hdb = hosts_db_create(f->server.remote, f->c);
+    f->generation = 3;
+    settle(f);
+    version = hosts_db_version(f->hdb);
+    assert_int_equal(version, 1);
+    for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+        changes[i].change(f);
+        settle(f);
+        settle(f);
+        if (hosts_db_version(f->hdb) != ++version) {
+            fail_msg("%s: version %" PRId64, changes[i].name,
+                     hosts_db_version(f->hdb));
         }
     }
-    f->weights[1] += 0.5;
-    assert_true(differs(f));
-    f->weights[1] = 2;
-    assert_false(differs(f));
-
-    f->names[1] = CONST_CAST(char *, "c/x");    /* Another job. */
-    assert_true(differs(f));
-    f->names[1] = CONST_CAST(char *, "c/b");
-    f->b->live = false;
-    assert_true(differs(f));
-    f->b->live = true;
-    f->row.n_rank = 1;
-    assert_true(differs(f));
+    hosts_db_destroy(f->hdb);
+    test_server_uninit(&f->server);
 }
 
-static void
-each_change_of_the_policy_or_leader_is_written(void **state)
-{
-    struct fixture *f = *state;
-
-    f->ctx.generation++;
-    assert_true(differs(f));
-    f->ctx.generation--;
-    f->policy->lease_ms++;
-    assert_true(differs(f));
-    f->policy->lease_ms--;
-    f->policy->default_dscp++;
-    assert_true(differs(f));
-    f->policy->default_dscp--;
-    f->policy->control_dscp++;
-    assert_true(differs(f));
-    f->policy->control_dscp--;
-    f->policy->dscp[5]++;
-    assert_true(differs(f));
-    f->policy->dscp[5]--;
-    f->row.n_level_dscp--;
-    assert_true(differs(f));
-    f->row.n_level_dscp++;
-    f->policy->n_levels--;
-    assert_true(differs(f));
-    f->policy->n_levels++;
-    assert_false(differs(f));
-    f->row.policy = CONST_CAST(char *, "q");
-    assert_true(differs(f));
-    f->row.policy = CONST_CAST(char *, "p");
-    f->congestion[1] += 0.01;
-    assert_true(differs(f));
-    f->congestion[1] = f->policy->congestion_floor;
-    f->row.n_min_share = 0;
-    assert_true(differs(f));
-    f->row.n_min_share = 1;
-    assert_false(differs(f));
-}
-
-static void
-a_host_gets_its_live_jobs_that_are_not_excluded(void **state)
+FIXTURE_TEST(a_host_gets_its_live_jobs_that_are_not_excluded)
 {
     struct fixture *f = *state;
 
@@ -279,19 +206,4 @@ a_host_gets_its_live_jobs_that_are_not_excluded(void **state)
     f->a->override = OVERRIDE_NONE;
     f->ctx.observe = true;
     assert_int_equal(n_wanted(f, "h0"), 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_equal_row_is_not_written),
-        TEST(owners_and_the_trust_are_written),
-        TEST(processes_that_are_not_admitted_get_no_order),
-        TEST(each_change_of_a_job_is_written),
-        TEST(each_change_of_the_policy_or_leader_is_written),
-        TEST(a_host_gets_its_live_jobs_that_are_not_excluded),
-    };
-
-    return cmocka_run_group_tests_name("host-wanted", tests, NULL, NULL);
 }

@@ -105,8 +105,7 @@ iterate_until(struct fixture *f, struct controller *ctl, int64_t generation,
 }
 
 /* A controller that was cut off and returns. */
-static void
-rows_of_a_newer_generation_are_not_replaced(void **state)
+FIXTURE_TEST(rows_of_a_newer_generation_are_not_replaced)
 {
     struct fixture *f = *state;
     int64_t version;
@@ -164,8 +163,7 @@ await_rows(struct fixture *f)
     return cluster_get_host(f->a.c, "h0");
 }
 
-static void
-a_removed_host_has_no_rows_until_it_connects(void **state)
+FIXTURE_TEST(a_removed_host_has_no_rows_until_it_connects)
 {
     struct fixture *f = *state;
     struct host *host = await_rows(f);
@@ -188,8 +186,7 @@ a_removed_host_has_no_rows_until_it_connects(void **state)
     assert_true(host->reports && host->wants);
 }
 
-static void
-a_host_is_not_removed_if_it_connects_before(void **state)
+FIXTURE_TEST(a_host_is_not_removed_if_it_connects_before)
 {
     struct fixture *f = *state;
     struct host *host = await_rows(f);
@@ -202,9 +199,7 @@ a_host_is_not_removed_if_it_connects_before(void **state)
     }
 }
 
-static void
-only_a_known_host_without_agent_and_jobs_may_be_removed(
-    void **state OVS_UNUSED)
+UNIT_TEST(only_a_known_host_without_agent_and_jobs_may_be_removed)
 {
     static const struct {
         bool connected, reports, named;
@@ -236,18 +231,4 @@ only_a_known_host_without_agent_and_jobs_may_be_removed(
         free(error);
     }
     cluster_destroy(c);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(rows_of_a_newer_generation_are_not_replaced),
-        TEST(a_removed_host_has_no_rows_until_it_connects),
-        TEST(a_host_is_not_removed_if_it_connects_before),
-        cmocka_unit_test(
-            only_a_known_host_without_agent_and_jobs_may_be_removed),
-    };
-
-    return cmocka_run_group_tests_name("hosts-db", tests, NULL, NULL);
 }

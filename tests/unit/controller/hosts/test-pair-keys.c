@@ -94,8 +94,7 @@ told(struct pair_keys *pk, const char *host, char key[33])
     return text;
 }
 
-static void
-two_hosts_with_connections_get_one_key(void **state)
+FIXTURE_TEST(two_hosts_with_connections_get_one_key)
 {
     struct pair_keys *pk = *state;
     char a[33], b[33], c[33];
@@ -119,12 +118,12 @@ two_hosts_with_connections_get_one_key(void **state)
 
     /* Another hour, another leader. */
     now += 3599 * 1000;
-    pair_keys_run(pk);
+    pair_keys_run(pk, false);
     REPORT(pk, 1, false, PEER(2));
     REPORT(pk, 2, false, PEER(1));
     assert_is(told(pk, "h1", NULL), NOTHING);
     now += 1001;
-    pair_keys_run(pk);
+    pair_keys_run(pk, false);
     assert_is(told(pk, "h1", a), "10.0.0.2");
     assert_is(told(pk, "h2", b), "10.0.0.1");
     assert_string_equal(a, b);
@@ -143,8 +142,7 @@ alarms(struct pair_keys *pk)
     return text;
 }
 
-static void
-an_address_of_two_hosts_is_of_neither(void **state)
+FIXTURE_TEST(an_address_of_two_hosts_is_of_neither)
 {
     struct pair_keys *pk = *state;
 
@@ -170,8 +168,7 @@ an_address_of_two_hosts_is_of_neither(void **state)
     assert_is(alarms(pk), "[]");
 }
 
-static void
-a_removed_host_has_no_keys(void **state)
+FIXTURE_TEST(a_removed_host_has_no_keys)
 {
     struct pair_keys *pk = *state;
 
@@ -184,9 +181,27 @@ a_removed_host_has_no_keys(void **state)
     assert_is(told(pk, "h1", NULL), NOTHING);
 }
 
+/* The leader that has revoked h2 ended before h1 heard of it.  h3 has not
+ * connected yet, and is heard later. */
+FIXTURE_TEST(a_new_leader_ends_the_keys_of_a_revoked_host)
+{
+    struct pair_keys *pk = *state;
+
+    REPORT(pk, 1, true, PEER(2) "," PEER(3));
+    assert_is(told(pk, "h1", NULL), "");
+    now += PAIR_KEYS_GRACE_MS;
+    pair_keys_run(pk, false);
+    assert_is(told(pk, "h1", NULL), NOTHING);
+    pair_keys_run(pk, true);
+    assert_is(told(pk, "h1", NULL), "-10.0.0.2 -10.0.0.3");
+    pair_keys_run(pk, true);
+    assert_is(told(pk, "h1", NULL), NOTHING);
+    REPORT(pk, 3, true, PEER(1));
+    assert_is(told(pk, "h1", NULL), "10.0.0.3");
+}
+
 /* Its agent is away: the last keys stay. */
-static void
-a_silent_host_keeps_its_pairs(void **state)
+FIXTURE_TEST(a_silent_host_keeps_its_pairs)
 {
     struct pair_keys *pk = *state;
 
@@ -198,8 +213,7 @@ a_silent_host_keeps_its_pairs(void **state)
     assert_is(told(pk, "h1", NULL), NOTHING);
 }
 
-static void
-an_alarm_names_who_seems_to_have_written(void **state)
+FIXTURE_TEST(an_alarm_names_who_seems_to_have_written)
 {
     struct pair_keys *pk = *state;
 
@@ -218,19 +232,4 @@ an_alarm_names_who_seems_to_have_written(void **state)
               "windows limit the sender, at h1 (1, of 10.0.0.9)\"}]");
     now += 60001;
     assert_is(alarms(pk), "[]");
-}
-
-int
-main(void)
-{
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(two_hosts_with_connections_get_one_key),
-        TEST(an_address_of_two_hosts_is_of_neither),
-        TEST(a_removed_host_has_no_keys),
-        TEST(a_silent_host_keeps_its_pairs),
-        TEST(an_alarm_names_who_seems_to_have_written),
-    };
-
-    return cmocka_run_group_tests_name("pair-keys", tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-static void
-tcp_is_only_allowed_on_the_loopback(void **state OVS_UNUSED)
+UNIT_TEST(tcp_is_only_allowed_on_the_loopback)
 {
     static const struct {
         const char *remote;
@@ -39,8 +38,7 @@ tcp_is_only_allowed_on_the_loopback(void **state OVS_UNUSED)
     }
 }
 
-static void
-a_client_speaks_for_one_host(void **state OVS_UNUSED)
+UNIT_TEST(a_client_speaks_for_one_host)
 {
     static const struct {
         const char *certificate, *known, *host, *error;
@@ -73,23 +71,10 @@ a_client_speaks_for_one_host(void **state OVS_UNUSED)
     }
 }
 
-static void
-a_certificate_without_a_name_speaks_for_no_host(void **state OVS_UNUSED)
+UNIT_TEST(a_certificate_without_a_name_speaks_for_no_host)
 {
     char *error = telemetry_check_host("pssl:6650", NULL, NULL, "h0");
 
     assert_non_null(error);
     free(error);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tcp_is_only_allowed_on_the_loopback),
-        cmocka_unit_test(a_client_speaks_for_one_host),
-        cmocka_unit_test(a_certificate_without_a_name_speaks_for_no_host),
-    };
-
-    return cmocka_run_group_tests_name("telemetry-access", tests, NULL, NULL);
 }

@@ -64,8 +64,7 @@ announce(struct intentrec_stage *stage, int64_t iterations, int64_t keep)
     stage->n_rungs = 2;
 }
 
-static void
-a_stage_that_was_not_announced_was_hidden(void **state)
+UNIT_TEST_BETWEEN(a_stage_that_was_not_announced_was_hidden, set_up, NULL)
 {
     struct world *w = *state;
     struct announcement a = intent_announcement(&w->cojob, &w->second);
@@ -81,8 +80,7 @@ a_stage_that_was_not_announced_was_hidden(void **state)
     assert_float_equal(a.later, 7, 0);
 }
 
-static void
-a_first_stage_hides_nothing(void **state)
+UNIT_TEST_BETWEEN(a_first_stage_hides_nothing, set_up, NULL)
 {
     struct world *w = *state;
     struct announcement a;
@@ -94,8 +92,7 @@ a_first_stage_hides_nothing(void **state)
 }
 
 /* The stage that is still running is not the one before. */
-static void
-other_jobs_do_all_of_their_iterations(void **state)
+UNIT_TEST_BETWEEN(other_jobs_do_all_of_their_iterations, set_up, NULL)
 {
     struct world *w = *state;
 
@@ -107,18 +104,4 @@ other_jobs_do_all_of_their_iterations(void **state)
     w->first.ended = 0;
     assert_float_equal(intent_announcement(&w->cojob, &w->other).after_first,
                        0, 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_stage_that_was_not_announced_was_hidden,
-                               set_up),
-        cmocka_unit_test_setup(a_first_stage_hides_nothing, set_up),
-        cmocka_unit_test_setup(other_jobs_do_all_of_their_iterations, set_up),
-    };
-
-    return cmocka_run_group_tests_name("intent-announcement", tests, NULL,
-                                       NULL);
 }

@@ -64,8 +64,7 @@ static const struct intent_edit cojob_end = {
     .kind = INTENT_COJOB_END, .cojob = "asha",
 };
 
-static void
-each_kind_of_edit_is_written_or_refused(void **state)
+FIXTURE_TEST(each_kind_of_edit_is_written_or_refused)
 {
     const struct intent_edit *const edits[] = {
         &cojob_begin, &cojob_begin, &job_begin, &job_begin, &stage_begin,
@@ -133,8 +132,7 @@ is_owner(const struct test_server *f, const char *owner, unsigned int uid)
     return !status;
 }
 
-static void
-a_cojob_belongs_to_the_user_that_began_it(void **state)
+FIXTURE_TEST(a_cojob_belongs_to_the_user_that_began_it)
 {
     struct test_server *f = *state;
     struct intent_edit anns = cojob_begin;
@@ -190,8 +188,7 @@ as_user(struct intent_client *ic, const struct intent_edit *edit,
     }
 }
 
-static void
-a_user_changes_own_cojobs_up_to_a_sum_of_weights(void **state)
+FIXTURE_TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights)
 {
     static const struct intent_edit *const edits[] = {
         &cojob_begin, &job_begin, &stage_begin,
@@ -231,8 +228,7 @@ a_user_changes_own_cojobs_up_to_a_sum_of_weights(void **state)
     intent_client_destroy(ic);
 }
 
-static void
-a_client_without_database_gives_up_in_time(void **state)
+FIXTURE_TEST(a_client_without_database_gives_up_in_time)
 {
     struct test_server *f = *state;
     struct intent_client *ic = intent_client_create(f->remote, 50);
@@ -246,8 +242,7 @@ a_client_without_database_gives_up_in_time(void **state)
 }
 
 /* The stage is refused unless its cojob is written first. */
-static void
-announcements_of_an_outage_are_written_later_in_order(void **state)
+FIXTURE_TEST(announcements_of_an_outage_are_written_later_in_order)
 {
     struct test_server *f = *state;
     struct intent_client *ic;
@@ -275,8 +270,7 @@ announcements_of_an_outage_are_written_later_in_order(void **state)
 }
 
 /* A search announces nothing for the length of a stage. */
-static void
-an_announcement_is_written_without_another_one(void **state)
+FIXTURE_TEST(an_announcement_is_written_without_another_one)
 {
     struct test_server *f = *state;
     struct intent_client *ic, *other;
@@ -302,19 +296,4 @@ an_announcement_is_written_without_another_one(void **state)
     }
     intent_client_destroy(other);
     intent_client_destroy(ic);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_kind_of_edit_is_written_or_refused),
-        TEST(a_cojob_belongs_to_the_user_that_began_it),
-        TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights),
-        TEST(a_client_without_database_gives_up_in_time),
-        TEST(announcements_of_an_outage_are_written_later_in_order),
-        TEST(an_announcement_is_written_without_another_one),
-    };
-
-    return cmocka_run_group_tests_name("intent-client", tests, NULL, NULL);
 }

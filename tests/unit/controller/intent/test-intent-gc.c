@@ -12,8 +12,7 @@
 
 #define NOW INT64_C(1790000000000)
 
-static void
-the_last_job_or_stage_ends_a_cojob(void **state OVS_UNUSED)
+UNIT_TEST(the_last_job_or_stage_ends_a_cojob)
 {
     struct intentrec_job job = { .ended = 20 };
     struct intentrec_stage first = { .ended = 30 }, second = { .ended = 0 };
@@ -30,8 +29,7 @@ the_last_job_or_stage_ends_a_cojob(void **state OVS_UNUSED)
     assert_int_equal(intent_gc_end_time(&row), 30);
 }
 
-static void
-finished_cojobs_are_kept_for_a_while(void **state OVS_UNUSED)
+UNIT_TEST(finished_cojobs_are_kept_for_a_while)
 {
     struct intent_gc_cojob cojobs[] = {
         { NULL, NOW - INTENT_GC_MS - 1, 9 }, { NULL, NOW, 0 },
@@ -45,8 +43,7 @@ finished_cojobs_are_kept_for_a_while(void **state OVS_UNUSED)
     assert_int_equal(intent_gc_keep(cojobs, 0, NOW), 0);
 }
 
-static void
-the_oldest_of_too_many_cojobs_are_deleted(void **state OVS_UNUSED)
+UNIT_TEST(the_oldest_of_too_many_cojobs_are_deleted)
 {
     const size_t n = INTENT_GC_MAX + 2;
     struct intent_gc_cojob *cojobs = xcalloc(n, sizeof *cojobs);
@@ -58,16 +55,4 @@ the_oldest_of_too_many_cojobs_are_deleted(void **state OVS_UNUSED)
     assert_true(cojobs[0].done_at == NOW - 1);
     assert_true(cojobs[INTENT_GC_MAX].done_at == NOW - (int64_t) n + 1);
     free(cojobs);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_job_or_stage_ends_a_cojob),
-        cmocka_unit_test(finished_cojobs_are_kept_for_a_while),
-        cmocka_unit_test(the_oldest_of_too_many_cojobs_are_deleted),
-    };
-
-    return cmocka_run_group_tests_name("intent-gc", tests, NULL, NULL);
 }

@@ -2,10 +2,16 @@
 
 #include <config.h>
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "controller/intent/intent-db.h"
+#include "controller/model/cluster.h"
+#include "controller/model/owners.h"
+#include "openvswitch/poll-loop.h"
+#include "tests/unit/controller/ovsdb/test-server.h"
 #include "tests/unit/unit-test.h"
+#include "timeval.h"
 #include "util.h"
 
 /* A connected controller that has the lock of an empty database. */
@@ -31,15 +37,12 @@ lead(int64_t generation)
     return l;
 }
 
-static void
-the_first_controller_takes_generation_1(void **state OVS_UNUSED)
+UNIT_TEST(the_first_controller_takes_generation_1)
 {
     lead(1);
 }
 
-static void
-leadership_needs_the_lock_the_contents_and_a_transaction(
-    void **state OVS_UNUSED)
+UNIT_TEST(leadership_needs_the_lock_the_contents_and_a_transaction)
 {
     for (int missing = 0; missing < 3; missing++) {
         struct leadership l = { .newest = 0 };
@@ -53,8 +56,7 @@ leadership_needs_the_lock_the_contents_and_a_transaction(
     }
 }
 
-static void
-a_new_generation_is_above_both_databases(void **state OVS_UNUSED)
+UNIT_TEST(a_new_generation_is_above_both_databases)
 {
     struct leadership l = { .newest = 7 };
     struct leadership_view view = holder;
@@ -70,8 +72,7 @@ a_new_generation_is_above_both_databases(void **state OVS_UNUSED)
 }
 
 /* A lost database needs no host's word, unless the clock goes back. */
-static void
-a_new_generation_is_at_least_the_time(void **state OVS_UNUSED)
+UNIT_TEST(a_new_generation_is_at_least_the_time)
 {
     static const struct {
         int64_t newest, now, expected;
@@ -91,8 +92,7 @@ a_new_generation_is_at_least_the_time(void **state OVS_UNUSED)
 }
 
 /* Another controller was faster: its row has the requested generation. */
-static void
-a_row_of_another_controller_is_no_leadership(void **state OVS_UNUSED)
+UNIT_TEST(a_row_of_another_controller_is_no_leadership)
 {
     struct leadership l = { .newest = 0 };
     struct leadership_view view = holder;
@@ -104,8 +104,7 @@ a_row_of_another_controller_is_no_leadership(void **state OVS_UNUSED)
     assert_int_equal(l.requested, 2);
 }
 
-static void
-a_lost_lock_or_a_newer_leader_ends_the_leadership(void **state OVS_UNUSED)
+UNIT_TEST(a_lost_lock_or_a_newer_leader_ends_the_leadership)
 {
     for (int i = 0; i < 2; i++) {
         struct leadership l = lead(2);
@@ -119,8 +118,7 @@ a_lost_lock_or_a_newer_leader_ends_the_leadership(void **state OVS_UNUSED)
     }
 }
 
-static void
-a_disconnected_leader_stays_active(void **state OVS_UNUSED)
+UNIT_TEST(a_disconnected_leader_stays_active)
 {
     struct leadership l = lead(2);
     struct leadership_view view = { .lock_contended = true, .generation = 9 };
@@ -130,8 +128,7 @@ a_disconnected_leader_stays_active(void **state OVS_UNUSED)
 }
 
 /* Even while it is disconnected: agents ignore its orders. */
-static void
-a_newer_generation_on_hosts_fences_the_leader(void **state OVS_UNUSED)
+UNIT_TEST(a_newer_generation_on_hosts_fences_the_leader)
 {
     struct leadership l = lead(2);
     struct leadership_view view = { .connected = false };
@@ -142,8 +139,7 @@ a_newer_generation_on_hosts_fences_the_leader(void **state OVS_UNUSED)
     assert_int_equal(l.requested, 4);
 }
 
-static void
-only_a_connected_leader_with_a_transaction_may_write(void **state OVS_UNUSED)
+UNIT_TEST(only_a_connected_leader_with_a_transaction_may_write)
 {
     struct leadership l = lead(1);
     struct leadership_view view = holder;
@@ -158,21 +154,61 @@ only_a_connected_leader_with_a_transaction_may_write(void **state OVS_UNUSED)
     assert_false(leadership_may_write(&l, &holder));
 }
 
-int
-main(void)
+/* Runs 'idb' for 'ms', or until 'owner' is stored if that is not null. */
+static bool
+stores(struct intent_db *idb, const struct owner *owner, int ms)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_controller_takes_generation_1),
-        cmocka_unit_test(
-            leadership_needs_the_lock_the_contents_and_a_transaction),
-        cmocka_unit_test(a_new_generation_is_above_both_databases),
-        cmocka_unit_test(a_new_generation_is_at_least_the_time),
-        cmocka_unit_test(a_row_of_another_controller_is_no_leadership),
-        cmocka_unit_test(a_lost_lock_or_a_newer_leader_ends_the_leadership),
-        cmocka_unit_test(a_disconnected_leader_stays_active),
-        cmocka_unit_test(a_newer_generation_on_hosts_fences_the_leader),
-        cmocka_unit_test(only_a_connected_leader_with_a_transaction_may_write),
-    };
+    long long deadline = time_msec() + ms;
 
-    return cmocka_run_group_tests_name("leadership", tests, NULL, NULL);
+    while (time_msec() < deadline && !(owner && owner->stored)) {
+        intent_db_run(idb, 1000, 0);
+        intent_db_commit(idb);
+        poll_timer_wait(20);
+        poll_block();
+    }
+    return owner && owner->stored;
+}
+
+/* A server that stops between a transaction and its reply loses it. */
+UNIT_TEST(an_account_is_stored_once_the_database_has_it)
+{
+    struct overrides overrides;
+    struct decision_log *log;
+    struct test_server server;
+    struct intent_db *idb;
+    struct owner *owner;
+    struct cluster *c;
+
+    test_server_init(&server, &database_intent);
+    if (!server.file) {
+        test_server_uninit(&server);
+        skip();
+    }
+    ovs_set_program_name("test-leadership", "0"); /* For events. */
+    c = cluster_create();
+    owner = owners_get(&c->owners, "ann", 0);
+    owner->n_cojobs = 1; /* It is not forgotten. */
+    log = decision_log_create(10);
+    overrides_init(&overrides);
+    c->owner_memory_s = 600;
+    test_server_start(&server);
+    idb = intent_db_create(server.remote, "unix:x", c, &overrides, log);
+    owners_add(owner, 5, c->owner_memory_s);
+    assert_true(stores(idb, owner, 10000));
+    stores(idb, NULL, 500); /* Nothing is pending any more. */
+
+    kill(server.pid, SIGSTOP);
+    owners_add(owner, 5, c->owner_memory_s);
+    assert_false(stores(idb, owner, 600));
+    kill(server.pid, SIGKILL);
+    test_server_stop(&server);
+    assert_false(stores(idb, owner, 300));
+    test_server_start(&server);
+    assert_true(stores(idb, owner, 10000));
+
+    intent_db_destroy(idb);
+    decision_log_destroy(log);
+    overrides_uninit(&overrides);
+    cluster_destroy(c);
+    test_server_uninit(&server);
 }

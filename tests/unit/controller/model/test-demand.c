@@ -14,6 +14,7 @@
 #include "controller/model/telemetry-report.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/views/metrics.h"
 #include "order/order.h"
 #include "policies/policy.h"
 #include "tests/unit/unit-test.h"
@@ -158,8 +159,7 @@ moved(struct fixture *f, const char *host, enum direction dir)
         ->bytes[dir];
 }
 
-static void
-begins_with_the_parameter_server_formula(void **state)
+FIXTURE_TEST(begins_with_the_parameter_server_formula)
 {
     struct fixture *f = *state;
     double second = MODEL * 8 / CLUSTER_UNKNOWN_BPS * 100;
@@ -172,8 +172,7 @@ begins_with_the_parameter_server_formula(void **state)
 }
 
 /* What a host has counted of a job, and of its card, goes to the stage. */
-static void
-keeps_what_each_job_of_a_stage_did(void **state)
+FIXTURE_TEST(keeps_what_each_job_of_a_stage_did)
 {
     struct fixture *f = *state;
     struct stage_part *part;
@@ -193,8 +192,7 @@ keeps_what_each_job_of_a_stage_did(void **state)
     assert_int_equal(cluster_get_host(f->c, "h0")->moved[DIR_TX], 400);
 }
 
-static void
-measures_bytes_per_iteration(void **state)
+FIXTURE_TEST(measures_bytes_per_iteration)
 {
     struct fixture *f = *state;
 
@@ -216,8 +214,7 @@ measures_bytes_per_iteration(void **state)
 
 /* Two jobs of the same size are not told apart by where in an iteration each
  * is: what an iteration moves may be there in one that has hardly begun. */
-static void
-a_few_iterations_only_correct_the_formula(void **state)
+FIXTURE_TEST(a_few_iterations_only_correct_the_formula)
 {
     struct fixture *f = *state;
 
@@ -241,8 +238,7 @@ a_few_iterations_only_correct_the_formula(void **state)
 
 /* The parameters that a job begins with come in bursts, which are counted
  * until it tells how far it is. */
-static void
-what_was_counted_is_forgotten_for_what_is_told(void **state)
+FIXTURE_TEST(what_was_counted_is_forgotten_for_what_is_told)
 {
     struct fixture *f = *state;
 
@@ -264,8 +260,7 @@ what_was_counted_is_forgotten_for_what_is_told(void **state)
 
 /* Neither a model that is too small nor silence makes a demand small: h0 moves
  * as much again as it has moved beyond what is expected. */
-static void
-a_job_needs_as_much_as_it_moves_without_iterations(void **state)
+FIXTURE_TEST(a_job_needs_as_much_as_it_moves_without_iterations)
 {
     struct fixture *f = *state;
 
@@ -284,8 +279,7 @@ a_job_needs_as_much_as_it_moves_without_iterations(void **state)
 }
 
 /* Each host has the same part of it, until it has been counted. */
-static void
-what_a_stage_announces_is_expected(void **state)
+FIXTURE_TEST(what_a_stage_announces_is_expected)
 {
     struct fixture *f = *state;
 
@@ -304,8 +298,7 @@ what_a_stage_announces_is_expected(void **state)
 
 /* It tells neither its model's size nor its iterations, and nobody can count
  * them. */
-static void
-a_silent_job_has_as_much_left_as_it_has_moved(void **state)
+FIXTURE_TEST(a_silent_job_has_as_much_left_as_it_has_moved)
 {
     struct fixture *f = *state;
 
@@ -319,8 +312,7 @@ a_silent_job_has_as_much_left_as_it_has_moved(void **state)
     assert_float_equal(demand(f, "h0", DIR_TX), 8000 / 1e6, 1e-9);
 }
 
-static void
-counts_for_a_job_that_does_not_tell(void **state)
+FIXTURE_TEST(counts_for_a_job_that_does_not_tell)
 {
     struct fixture *f = *state;
 
@@ -355,8 +347,7 @@ counts_for_a_job_that_does_not_tell(void **state)
     assert_int_equal(demand_remaining_iterations(f->stage, f->job), 0);
 }
 
-static void
-keeps_what_an_agent_counted_before_its_restart(void **state)
+FIXTURE_TEST(keeps_what_an_agent_counted_before_its_restart)
 {
     struct fixture *f = *state;
 
@@ -386,8 +377,7 @@ keeps_what_an_agent_counted_before_its_restart(void **state)
     assert_int_equal(f->job->iteration, 1);
 }
 
-static void
-measures_hosts_that_do_not_know_the_iteration(void **state)
+FIXTURE_TEST(measures_hosts_that_do_not_know_the_iteration)
 {
     struct fixture *f = *state;
 
@@ -399,8 +389,7 @@ measures_hosts_that_do_not_know_the_iteration(void **state)
     assert_float_equal(demand(f, "h2", DIR_TX), 80 * 3000 / 1e6, 1e-9);
 }
 
-static void
-an_agent_that_begins_again_costs_nothing(void **state)
+FIXTURE_TEST(an_agent_that_begins_again_costs_nothing)
 {
     struct fixture *f = *state;
     double before;
@@ -418,8 +407,7 @@ an_agent_that_begins_again_costs_nothing(void **state)
     assert_int_equal(moved(f, "h0", DIR_TX), 22000);
 }
 
-static void
-a_stage_that_is_there_needs_nothing(void **state)
+FIXTURE_TEST(a_stage_that_is_there_needs_nothing)
 {
     struct fixture *f = *state;
 
@@ -430,8 +418,7 @@ a_stage_that_is_there_needs_nothing(void **state)
     assert_float_equal(demand(f, "h0", DIR_TX), 0, 1e-9);
 }
 
-static void
-bytes_count_for_the_stage_in_which_they_move(void **state)
+FIXTURE_TEST(bytes_count_for_the_stage_in_which_they_move)
 {
     struct fixture *f = *state;
 
@@ -449,8 +436,7 @@ bytes_count_for_the_stage_in_which_they_move(void **state)
 }
 
 /* Half of the time between two messages was the previous stage's. */
-static void
-bytes_around_the_end_of_a_stage_are_shared(void **state)
+FIXTURE_TEST(bytes_around_the_end_of_a_stage_are_shared)
 {
     struct fixture *f = *state;
     struct stage *old = f->stage;
@@ -469,8 +455,7 @@ bytes_around_the_end_of_a_stage_are_shared(void **state)
 }
 
 /* Of its stage, which a new one begins anew. */
-static void
-counts_what_a_job_has_sent(void **state)
+FIXTURE_TEST(counts_what_a_job_has_sent)
 {
     struct fixture *f = *state;
 
@@ -486,8 +471,7 @@ counts_what_a_job_has_sent(void **state)
     assert_true(f->job->sent == 0);
 }
 
-static void
-a_job_that_begins_again_begins_at_0(void **state)
+FIXTURE_TEST(a_job_that_begins_again_begins_at_0)
 {
     struct fixture *f = *state;
     double before = demand(f, "h1", DIR_TX);
@@ -502,8 +486,7 @@ a_job_that_begins_again_begins_at_0(void **state)
     assert_float_equal(demand(f, "h1", DIR_TX), before, 1e-9);
 }
 
-static void
-processes_count_while_their_job_lives(void **state)
+FIXTURE_TEST(processes_count_while_their_job_lives)
 {
     struct fixture *f = *state;
     const struct job_traffic *t = shash_find_data(&f->job->traffic, "h0");
@@ -527,8 +510,7 @@ processes_count_while_their_job_lives(void **state)
 }
 
 /* What had ended before the controller heard of it is known all the same. */
-static void
-job_that_is_over_has_its_hosts(void **state OVS_UNUSED)
+UNIT_TEST(job_that_is_over_has_its_hosts)
 {
     struct fixture f = { .c = cluster_create(), .over = true, .counted = -1 };
 
@@ -542,8 +524,7 @@ job_that_is_over_has_its_hosts(void **state OVS_UNUSED)
 }
 
 /* Each order is news to each host, and none of them is late for that. */
-static void
-host_is_late_after_some_time(void **state)
+FIXTURE_TEST(host_is_late_after_some_time)
 {
     struct fixture *f = *state;
     struct host *host = cluster_get_host(f->c, "h0");
@@ -604,8 +585,7 @@ learn_metric(struct fixture *f, int64_t iteration, double value, int ms,
     simap_destroy(&r.ports);
 }
 
-static void
-setting_the_clock_does_not_change_what_is_measured(void **state)
+FIXTURE_TEST(setting_the_clock_does_not_change_what_is_measured)
 {
     static const long long steps[] = { 0, 3600000, -7200000 };
     struct fixture *f = *state;
@@ -636,7 +616,9 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
     char *body = xasprintf("{\"iteration\": %lld, \"metric\": \"accuracy\", "
                            "\"value\": %g}", (long long) iteration, value);
     struct controller ctl = { .cluster = f->c };
+    struct rest_counts counts = { 0 };
     struct rest_request r = { .ctl = &ctl,
+                              .counts = &counts,
                               .method = "POST",
                               .peer = &(struct peer){ .role = PEER_OPERATOR },
                               .path = "/v1/cojobs/asha/jobs/t0/progress",
@@ -653,8 +635,7 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
 }
 
 /* Both sources at once: the period is measured from one to the other. */
-static void
-rest_and_telemetry_measure_one_period(void **state)
+FIXTURE_TEST(rest_and_telemetry_measure_one_period)
 {
     struct fixture *f = *state;
 
@@ -666,8 +647,7 @@ rest_and_telemetry_measure_one_period(void **state)
     assert_int_equal(f->c->samples, 3);
 }
 
-static void
-gain_of_a_job_that_reports_by_rest_decays_after_a_day(void **state)
+FIXTURE_TEST(gain_of_a_job_that_reports_by_rest_decays_after_a_day)
 {
     struct fixture *f = *state;
     struct order_traits traits;
@@ -694,8 +674,7 @@ gain_of_a_job_that_reports_by_rest_decays_after_a_day(void **state)
 
 /* What a process claims by its environment changes nothing: neither bytes nor
  * iterations count, and the host is not one of the job's. */
-static void
-processes_that_are_not_registered_count_for_nothing(void **state)
+FIXTURE_TEST(processes_that_are_not_registered_count_for_nothing)
 {
     struct fixture *f = *state;
 
@@ -747,8 +726,7 @@ h9_counts(struct fixture *f)
     return true;
 }
 
-static void
-hosts_are_not_believed_about_a_job_that_is_elsewhere(void **state)
+FIXTURE_TEST(hosts_are_not_believed_about_a_job_that_is_elsewhere)
 {
     struct fixture *f = *state;
 
@@ -762,8 +740,7 @@ hosts_are_not_believed_about_a_job_that_is_elsewhere(void **state)
     assert_true(h9_counts(f));
 }
 
-static void
-first_host_of_a_job_without_places_names_the_others(void **state)
+FIXTURE_TEST(first_host_of_a_job_without_places_names_the_others)
 {
     struct fixture *f = *state;
 
@@ -789,8 +766,7 @@ first_host_of_a_job_without_places_names_the_others(void **state)
 }
 
 /* A host that anybody could be, and one with a certificate of its own. */
-static void
-certified_host_counts_where_others_send_to_it(void **state)
+FIXTURE_TEST(certified_host_counts_where_others_send_to_it)
 {
     struct fixture *f = *state;
     struct host *h9 = cluster_get_host(f->c, "h9");
@@ -809,8 +785,7 @@ certified_host_counts_where_others_send_to_it(void **state)
     assert_true(h9_counts(f));
 }
 
-static void
-own_bytes_of_a_host_carry_no_iterations(void **state)
+FIXTURE_TEST(own_bytes_of_a_host_carry_no_iterations)
 {
     struct fixture *f = *state;
 
@@ -833,8 +808,7 @@ own_bytes_of_a_host_carry_no_iterations(void **state)
     msec_ahead -= 5000;
 }
 
-static void
-processes_of_another_user_count_for_nothing(void **state)
+FIXTURE_TEST(processes_of_another_user_count_for_nothing)
 {
     struct fixture *f = *state;
     char *why;
@@ -858,8 +832,7 @@ processes_of_another_user_count_for_nothing(void **state)
 }
 
 /* One report ends no stage, and does not spoil what was measured. */
-static void
-iterations_that_no_traffic_carries_do_not_count(void **state)
+FIXTURE_TEST(iterations_that_no_traffic_carries_do_not_count)
 {
     struct fixture *f = *state;
 
@@ -875,41 +848,26 @@ iterations_that_no_traffic_carries_do_not_count(void **state)
     assert_int_equal(f->job->iteration, 21);
 }
 
-int
-main(void)
+/* The job goes on from the checkpoint of another one, twice, and begins again
+ * in the end. */
+FIXTURE_TEST(steps_after_a_jump_count)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(processes_count_while_their_job_lives),
-        cmocka_unit_test(job_that_is_over_has_its_hosts),
-        TEST(host_is_late_after_some_time),
-        TEST(begins_with_the_parameter_server_formula),
-        TEST(keeps_what_each_job_of_a_stage_did),
-        TEST(measures_bytes_per_iteration),
-        TEST(a_few_iterations_only_correct_the_formula),
-        TEST(what_was_counted_is_forgotten_for_what_is_told),
-        TEST(a_job_needs_as_much_as_it_moves_without_iterations),
-        TEST(what_a_stage_announces_is_expected),
-        TEST(a_silent_job_has_as_much_left_as_it_has_moved),
-        TEST(counts_for_a_job_that_does_not_tell),
-        TEST(keeps_what_an_agent_counted_before_its_restart),
-        TEST(measures_hosts_that_do_not_know_the_iteration),
-        TEST(an_agent_that_begins_again_costs_nothing),
-        TEST(a_stage_that_is_there_needs_nothing),
-        TEST(bytes_count_for_the_stage_in_which_they_move),
-        TEST(bytes_around_the_end_of_a_stage_are_shared),
-        TEST(counts_what_a_job_has_sent),
-        TEST(a_job_that_begins_again_begins_at_0),
-        TEST(setting_the_clock_does_not_change_what_is_measured),
-        TEST(rest_and_telemetry_measure_one_period),
-        TEST(gain_of_a_job_that_reports_by_rest_decays_after_a_day),
-        TEST(processes_that_are_not_registered_count_for_nothing),
-        TEST(processes_of_another_user_count_for_nothing),
-        TEST(iterations_that_no_traffic_carries_do_not_count),
-        TEST(hosts_are_not_believed_about_a_job_that_is_elsewhere),
-        TEST(first_host_of_a_job_without_places_names_the_others),
-        TEST(certified_host_counts_where_others_send_to_it),
-        TEST(own_bytes_of_a_host_carry_no_iterations),
+    static const struct {
+        int64_t told, counts;
+    } rows[] = {
+        { 11, 11 },    { 5011, 11 },  { 5011, 11 },  { 5021, 21 },
+        { 95021, 21 }, { 95031, 31 }, { 95030, 30 }, { 95041, 41 },
+        { 7, 7 },      { 17, 17 },
     };
+    struct fixture *f = *state;
+    uint64_t bytes = 0;
 
-    return cmocka_run_group_tests_name("demand", tests, NULL, NULL);
+    f->stage->iterations = 1000000;
+    learn(f, "h0", 0, 0, 1, true);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        bytes += 20000000;
+        learn(f, "h0", bytes, bytes, rows[i].told, false);
+        assert_int_equal(f->job->iteration, rows[i].counts);
+    }
+    assert_int_equal(f->job->bound.n_refused, 2);
 }

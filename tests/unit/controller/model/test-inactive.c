@@ -64,8 +64,7 @@ is_silent_after(struct fixture *f, int64_t from, int64_t ms)
     return f->stage->inactive;
 }
 
-static void
-a_stage_without_processes_is_silent(void **state)
+FIXTURE_TEST(a_stage_without_processes_is_silent)
 {
     struct fixture *f = *state;
 
@@ -73,8 +72,7 @@ a_stage_without_processes_is_silent(void **state)
     assert_true(is_silent_after(f, BEGAN + 60000, 0));
 }
 
-static void
-one_job_with_a_process_is_enough(void **state)
+FIXTURE_TEST(one_job_with_a_process_is_enough)
 {
     struct fixture *f = *state;
 
@@ -87,8 +85,7 @@ one_job_with_a_process_is_enough(void **state)
     assert_true(is_silent_after(f, BEGAN + 260000, 10000));
 }
 
-static void
-a_host_that_is_away_says_nothing(void **state)
+FIXTURE_TEST(a_host_that_is_away_says_nothing)
 {
     struct fixture *f = *state;
 
@@ -99,8 +96,7 @@ a_host_that_is_away_says_nothing(void **state)
     assert_true(is_silent_after(f, BEGAN + 650000, 20000));
 }
 
-static void
-nothing_is_known_of_a_job_without_hosts(void **state)
+FIXTURE_TEST(nothing_is_known_of_a_job_without_hosts)
 {
     struct fixture *f = *state;
     struct job *x = shash_find_data(&f->c->jobs, "a/x");
@@ -112,8 +108,7 @@ nothing_is_known_of_a_job_without_hosts(void **state)
 }
 
 /* A mistyped name of "stage begin": no host has ever seen the job. */
-static void
-a_stage_that_no_process_joins_is_idle_after_a_grace_period(void **state)
+FIXTURE_TEST(a_stage_that_no_process_joins_is_idle_after_a_grace_period)
 {
     struct fixture *f = *state;
     long long began = f->stage->known_at;
@@ -138,8 +133,7 @@ a_stage_that_no_process_joins_is_idle_after_a_grace_period(void **state)
 }
 
 /* Only where iterations are known to send bytes does silence mean anything. */
-static void
-a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen(void **state)
+FIXTURE_TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen)
 {
     struct fixture *f = *state;
     long long now = f->stage->known_at + STAGE_TRAFFIC_MS;
@@ -163,8 +157,7 @@ a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen(void **state)
 }
 
 /* Its stage ends after a minute, and ten more later so does the search. */
-static void
-a_search_without_stages_or_processes_is_silent(void **state)
+FIXTURE_TEST(a_search_without_stages_or_processes_is_silent)
 {
     struct fixture *f = *state;
     struct cojob *cojob = f->stage->cojob;
@@ -179,8 +172,7 @@ a_search_without_stages_or_processes_is_silent(void **state)
 }
 
 /* Between two stages a process is enough. */
-static void
-a_search_between_stages_is_not(void **state)
+FIXTURE_TEST(a_search_between_stages_is_not)
 {
     struct fixture *f = *state;
     struct cojob *cojob = f->stage->cojob;
@@ -191,21 +183,4 @@ a_search_between_stages_is_not(void **state)
         inactive_run(f->c, now);
         assert_false(cojob->inactive);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_stage_without_processes_is_silent),
-        TEST(one_job_with_a_process_is_enough),
-        TEST(a_host_that_is_away_says_nothing),
-        TEST(nothing_is_known_of_a_job_without_hosts),
-        TEST(a_stage_that_no_process_joins_is_idle_after_a_grace_period),
-        TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen),
-        TEST(a_search_without_stages_or_processes_is_silent),
-        TEST(a_search_between_stages_is_not),
-    };
-
-    return cmocka_run_group_tests_name("inactive", tests, NULL, NULL);
 }

@@ -110,8 +110,7 @@ assert_pairs(const struct job *job, const struct expected *e, size_t n_e)
                  ARRAY_SIZE(((struct expected[]) { __VA_ARGS__ })))
 
 /* Three workers exchange with two servers, and not with each other. */
-static void
-workers_exchange_with_servers_only(void **state OVS_UNUSED)
+UNIT_TEST(workers_exchange_with_servers_only)
 {
     static const struct process processes[] = {
         { "h0", ROLE_WORKER }, { "h1", ROLE_WORKER }, { "h2", ROLE_WORKER },
@@ -145,8 +144,7 @@ workers_exchange_with_servers_only(void **state OVS_UNUSED)
 }
 
 /* A host with a worker and a server, as in test-demand.c. */
-static void
-a_server_beside_a_worker_exchanges_with_the_others(void **state OVS_UNUSED)
+UNIT_TEST(a_server_beside_a_worker_exchanges_with_the_others)
 {
     static const struct process processes[] = {
         { "h0", ROLE_WORKER }, { "h1", ROLE_WORKER },
@@ -162,8 +160,7 @@ a_server_beside_a_worker_exchanges_with_the_others(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-static void
-peers_send_to_the_next_of_their_ring(void **state OVS_UNUSED)
+UNIT_TEST(peers_send_to_the_next_of_their_ring)
 {
     static const struct process processes[] = {
         { "h2", ROLE_PEER }, { "h0", ROLE_PEER }, { "h3", ROLE_PEER },
@@ -192,8 +189,7 @@ peers_send_to_the_next_of_their_ring(void **state OVS_UNUSED)
 
 /* Without servers and rings, bytes are distributed in proportion to what
  * others receive. */
-static void
-other_traffic_is_distributed_by_what_hosts_receive(void **state OVS_UNUSED)
+UNIT_TEST(other_traffic_is_distributed_by_what_hosts_receive)
 {
     static const struct process processes[] = {
         { "h0", ROLE_WORKER }, { "h1", ROLE_WORKER }, { "h2", ROLE_WORKER },
@@ -223,8 +219,7 @@ send_to(struct cluster *c, struct job *job, const char *src, const char *dst,
 
 /* A worker that pushes to one of two servers only, and hosts that have not
  * measured. */
-static void
-measured_pairs_replace_the_formula(void **state OVS_UNUSED)
+UNIT_TEST(measured_pairs_replace_the_formula)
 {
     static const struct process processes[] = {
         { "h0", ROLE_WORKER }, { "h1", ROLE_SERVER }, { "h2", ROLE_SERVER },
@@ -249,8 +244,7 @@ measured_pairs_replace_the_formula(void **state OVS_UNUSED)
 }
 
 /* Telemetry has addresses, the fabric has the hosts that have them. */
-static void
-telemetry_has_the_pairs(void **state OVS_UNUSED)
+UNIT_TEST(telemetry_has_the_pairs)
 {
     static const struct process processes[] = {
         { "h0", ROLE_PEER }, { "h1", ROLE_PEER }, { "h2", ROLE_PEER },
@@ -320,8 +314,7 @@ count_ports(const struct cluster *c, const struct job *job)
 
 #define SECONDS (MODEL * 8 / CLUSTER_UNKNOWN_BPS)
 
-static void
-a_job_within_a_leaf_uses_no_uplink(void **state OVS_UNUSED)
+UNIT_TEST(a_job_within_a_leaf_uses_no_uplink)
 {
     static const struct process processes[] = {
         { "h0", ROLE_WORKER }, { "h1", ROLE_SERVER },
@@ -338,8 +331,7 @@ a_job_within_a_leaf_uses_no_uplink(void **state OVS_UNUSED)
 }
 
 /* h0 and h2 work, h1 serves: half of the traffic crosses. */
-static void
-a_job_across_leaves_uses_uplinks_for_what_crosses(void **state OVS_UNUSED)
+UNIT_TEST(a_job_across_leaves_uses_uplinks_for_what_crosses)
 {
     static const struct process processes[] = {
         { "h0", ROLE_WORKER }, { "h2", ROLE_WORKER }, { "h1", ROLE_SERVER },
@@ -362,8 +354,7 @@ a_job_across_leaves_uses_uplinks_for_what_crosses(void **state OVS_UNUSED)
 
 /* Hosts that the fabric does not have use host ports only; a host that
  * appears after the fabric is found in it. */
-static void
-hosts_are_found_in_the_fabric_by_name(void **state OVS_UNUSED)
+UNIT_TEST(hosts_are_found_in_the_fabric_by_name)
 {
     static const struct process processes[] = {
         { "h0", ROLE_WORKER }, { "x", ROLE_SERVER },
@@ -381,23 +372,4 @@ hosts_are_found_in_the_fabric_by_name(void **state OVS_UNUSED)
     cluster_intent_end(c);
     assert_int_equal(count_ports(c, job), 8);
     cluster_destroy(c);
-}
-
-int
-main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers_exchange_with_servers_only),
-        cmocka_unit_test(a_server_beside_a_worker_exchanges_with_the_others),
-        cmocka_unit_test(peers_send_to_the_next_of_their_ring),
-        cmocka_unit_test(other_traffic_is_distributed_by_what_hosts_receive),
-        cmocka_unit_test(measured_pairs_replace_the_formula),
-        cmocka_unit_test(telemetry_has_the_pairs),
-        cmocka_unit_test(a_job_within_a_leaf_uses_no_uplink),
-        cmocka_unit_test(a_job_across_leaves_uses_uplinks_for_what_crosses),
-        cmocka_unit_test(hosts_are_found_in_the_fabric_by_name),
-    };
-
-    return cmocka_run_group_tests_name("iteration-traffic", tests, NULL,
-                                       NULL);
 }

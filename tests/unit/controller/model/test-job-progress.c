@@ -34,8 +34,7 @@ tear_down(void **state)
 
 /* The first iteration that is told may have ended long ago, and what is
  * shorter than two seconds is measured too coarsely. */
-static void
-the_shortest_period_counts(void **state)
+FIXTURE_TEST(the_shortest_period_counts)
 {
     struct job_progress *p = *state;
 
@@ -54,8 +53,7 @@ the_shortest_period_counts(void **state)
     assert_float_equal(p->period, 0.5, 1e-9);
 }
 
-static void
-standing_still_is_no_pace(void **state)
+FIXTURE_TEST(standing_still_is_no_pace)
 {
     struct job_progress *p = *state;
 
@@ -69,8 +67,7 @@ standing_still_is_no_pace(void **state)
     assert_float_equal(p->period, 2, 1e-9);
 }
 
-static void
-a_job_that_goes_back_is_measured_anew(void **state)
+FIXTURE_TEST(a_job_that_goes_back_is_measured_anew)
 {
     struct job_progress *p = *state;
 
@@ -84,8 +81,7 @@ a_job_that_goes_back_is_measured_anew(void **state)
 
 /* Others went before it at some time in the first and in the last of three
  * measurements, if only for a moment. */
-static void
-the_pace_of_who_waits_is_told_apart(void **state)
+FIXTURE_TEST(the_pace_of_who_waits_is_told_apart)
 {
     struct job_progress *p = *state;
 
@@ -105,8 +101,7 @@ the_pace_of_who_waits_is_told_apart(void **state)
     assert_float_equal(p->first_period, 1, 1e-9);
 }
 
-static void
-a_falling_loss_is_a_rise(void **state)
+FIXTURE_TEST(a_falling_loss_is_a_rise)
 {
     static const struct {
         const char *metric;
@@ -128,8 +123,7 @@ a_falling_loss_is_a_rise(void **state)
 }
 
 /* Of two hosts one is behind, and both repeat themselves. */
-static void
-each_evaluation_counts_once(void **state)
+FIXTURE_TEST(each_evaluation_counts_once)
 {
     struct job_progress *p = *state;
     int64_t a = -1, b = -1;
@@ -164,8 +158,7 @@ report_ten_samples(struct job_progress *p)
     }
 }
 
-static void
-scores_as_the_policy_says(void **state)
+FIXTURE_TEST(scores_as_the_policy_says)
 {
     struct job_progress *p = *state;
     struct policy *policy;
@@ -188,8 +181,7 @@ scores_as_the_policy_says(void **state)
 
 /* A job with 0.9 of an accuracy of 1 is near that of its stage's end, and far
  * from that of its search's. */
-static void
-later_stages_make_the_early_phase_longer(void **state)
+FIXTURE_TEST(later_stages_make_the_early_phase_longer)
 {
     struct job_progress *p = *state;
     struct policy *policy;
@@ -204,21 +196,4 @@ later_stages_make_the_early_phase_longer(void **state)
     job_progress_score(p, policy, 9, 3, 1000, BEGAN + 10000, &traits);
     assert_true(traits.early);
     policy_destroy(policy);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_shortest_period_counts),
-        TEST(standing_still_is_no_pace),
-        TEST(a_job_that_goes_back_is_measured_anew),
-        TEST(the_pace_of_who_waits_is_told_apart),
-        TEST(a_falling_loss_is_a_rise),
-        TEST(each_evaluation_counts_once),
-        TEST(scores_as_the_policy_says),
-        TEST(later_stages_make_the_early_phase_longer),
-    };
-
-    return cmocka_run_group_tests_name("job-progress", tests, NULL, NULL);
 }

@@ -136,8 +136,7 @@ add(struct fixture *f, enum override_kind kind, const char *target,
                          AT(5000));
 }
 
-static void
-what_is_pinned_goes_first_until_undone(void **state)
+FIXTURE_TEST(what_is_pinned_goes_first_until_undone)
 {
     struct fixture *f = *state;
     int64_t id;
@@ -156,8 +155,7 @@ what_is_pinned_goes_first_until_undone(void **state)
     assert_int_equal(level(f, "a/j"), 0);
 }
 
-static void
-what_is_paused_goes_last_at_the_last_level(void **state)
+FIXTURE_TEST(what_is_paused_goes_last_at_the_last_level)
 {
     struct fixture *f = *state;
 
@@ -168,8 +166,7 @@ what_is_paused_goes_last_at_the_last_level(void **state)
     assert_int_equal(level(f, "b/j"), 0);
 }
 
-static void
-what_is_excluded_is_in_nobodys_way(void **state)
+FIXTURE_TEST(what_is_excluded_is_in_nobodys_way)
 {
     struct fixture *f = *state;
     const struct job *job = shash_find_data(&f->c->jobs, "a/j");
@@ -182,8 +179,7 @@ what_is_excluded_is_in_nobodys_way(void **state)
 }
 
 /* Orders of jobs, of exchanges, by levels alone, and none at all. */
-static void
-every_order_can_be_overridden(void **state)
+FIXTURE_TEST(every_order_can_be_overridden)
 {
     static const char *const orders[] = {
         "stage", "sincronia", "sebf", "fifo", "tcf", "intensity", "las",
@@ -204,8 +200,7 @@ every_order_can_be_overridden(void **state)
     }
 }
 
-static void
-time_ends_an_override(void **state)
+FIXTURE_TEST(time_ends_an_override)
 {
     struct fixture *f = *state;
 
@@ -218,8 +213,7 @@ time_ends_an_override(void **state)
     assert_int_equal(f->n_ran_out, 1);
 }
 
-static void
-the_closest_target_counts_and_the_last_word(void **state)
+FIXTURE_TEST(the_closest_target_counts_and_the_last_word)
 {
     struct fixture *f = *state;
     const struct job *job = shash_find_data(&f->c->jobs, "c/j");
@@ -238,8 +232,7 @@ the_closest_target_counts_and_the_last_word(void **state)
     assert_int_equal(job->override, OVERRIDE_PAUSE);
 }
 
-static void
-what_cannot_be_is_refused(void **state)
+FIXTURE_TEST(what_cannot_be_is_refused)
 {
     struct fixture *f = *state;
     static const struct {
@@ -278,8 +271,7 @@ what_cannot_be_is_refused(void **state)
 }
 
 /* What the database has and what is not there yet. */
-static void
-rows_come_and_go(void **state)
+FIXTURE_TEST(rows_come_and_go)
 {
     struct fixture *f = *state;
     struct override row = {
@@ -316,8 +308,7 @@ rows_come_and_go(void **state)
     assert_null(overrides_find(&f->o, 7));
 }
 
-static void
-old_overrides_are_deleted_except_the_largest_number(void **state OVS_UNUSED)
+FIXTURE_TEST(old_overrides_are_deleted_except_the_largest_number)
 {
     const struct override ended = { .id = 1, .ended = 9, .end_ms = 1000 };
     const struct override in_force = { .id = 1 };
@@ -333,8 +324,7 @@ old_overrides_are_deleted_except_the_largest_number(void **state OVS_UNUSED)
 
 /* An override of 1 s, as its own controller, a standby and a controller that
  * starts later see it, after the wall clock was set by hours. */
-static void
-setting_the_clock_neither_ends_nor_extends_an_override(void **state)
+FIXTURE_TEST(setting_the_clock_neither_ends_nor_extends_an_override)
 {
     static const int64_t steps[] = { 2 * HOUR_MS, -2 * HOUR_MS };
     struct fixture *f = *state;
@@ -378,8 +368,7 @@ setting_the_clock_neither_ends_nor_extends_an_override(void **state)
 }
 
 /* Everything that writes or reads the name of a stage agrees about it. */
-static void
-the_longest_name_of_a_stage_is_the_same_everywhere(void **state)
+FIXTURE_TEST(the_longest_name_of_a_stage_is_the_same_everywhere)
 {
     static const char cojob_name[] = "a234567890123456789012345678901";
     static const char expected[] = "a234567890123456789012345678901/1000";
@@ -403,24 +392,4 @@ the_longest_name_of_a_stage_is_the_same_everywhere(void **state)
                               AT(1000)) > 0);
     overrides_apply(&f->o, f->c);
     assert_int_equal(stage->override, OVERRIDE_PIN);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_pinned_goes_first_until_undone),
-        TEST(what_is_paused_goes_last_at_the_last_level),
-        TEST(what_is_excluded_is_in_nobodys_way),
-        TEST(every_order_can_be_overridden),
-        TEST(time_ends_an_override),
-        TEST(the_closest_target_counts_and_the_last_word),
-        TEST(what_cannot_be_is_refused),
-        TEST(rows_come_and_go),
-        TEST(old_overrides_are_deleted_except_the_largest_number),
-        TEST(setting_the_clock_neither_ends_nor_extends_an_override),
-        TEST(the_longest_name_of_a_stage_is_the_same_everywhere),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,8 +45,7 @@ admits(struct fixture *f, int64_t iteration)
     return progress_bound_admits(&f->b, iteration, &f->facts, f->now);
 }
 
-static void
-one_report_cannot_end_a_stage(void **state)
+FIXTURE_TEST(one_report_cannot_end_a_stage)
 {
     struct fixture *f = *state;
 
@@ -61,8 +60,7 @@ one_report_cannot_end_a_stage(void **state)
     assert_true(admits(f, 2));
 }
 
-static void
-iterations_follow_the_traffic(void **state)
+FIXTURE_TEST(iterations_follow_the_traffic)
 {
     struct fixture *f = *state;
 
@@ -88,8 +86,7 @@ iterations_follow_the_traffic(void **state)
     assert_true(admits(f, 4120 + PROGRESS_BOUND_SEEN + 1000));
 }
 
-static void
-job_without_visible_traffic_has_a_pace(void **state)
+FIXTURE_TEST(job_without_visible_traffic_has_a_pace)
 {
     struct fixture *f = *state;
 
@@ -101,8 +98,7 @@ job_without_visible_traffic_has_a_pace(void **state)
     assert_false(admits(f, BILLION));
 }
 
-static void
-job_may_resume(void **state)
+FIXTURE_TEST(job_may_resume)
 {
     struct fixture *f = *state;
 
@@ -122,8 +118,7 @@ job_may_resume(void **state)
     assert_true(admits(f, 60000));
 }
 
-static void
-reports_after_a_gap_follow_the_pace(void **state)
+FIXTURE_TEST(reports_after_a_gap_follow_the_pace)
 {
     struct fixture *f = *state;
 
@@ -135,18 +130,4 @@ reports_after_a_gap_follow_the_pace(void **state)
     progress_bound_gap(&f->b, 0.1, f->now);
     assert_true(admits(f, 1010));
     assert_false(admits(f, BILLION));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(one_report_cannot_end_a_stage),
-        TEST(iterations_follow_the_traffic),
-        TEST(job_without_visible_traffic_has_a_pace),
-        TEST(job_may_resume),
-        TEST(reports_after_a_gap_follow_the_pace),
-    };
-
-    return cmocka_run_group_tests_name("progress-bound", tests, NULL, NULL);
 }

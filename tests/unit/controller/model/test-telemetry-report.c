@@ -27,8 +27,7 @@ parse(const char *text, struct telemetry_report **report)
     return error;
 }
 
-static void
-reads_what_the_interface_says(void **state OVS_UNUSED)
+UNIT_TEST(reads_what_the_interface_says)
 {
     struct telemetry_report *r;
 
@@ -113,8 +112,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
           " \"cc_repeated\": 18, \"cc_disobeyed\": 19,"                \
           " \"level_bytes\": " LEVELS ", \"level_dropped\": " LEVELS "}"
 
-static void
-reads_what_a_shim_counts(void **state OVS_UNUSED)
+UNIT_TEST(reads_what_a_shim_counts)
 {
     struct telemetry_report *r;
 
@@ -131,8 +129,7 @@ reads_what_a_shim_counts(void **state OVS_UNUSED)
     telemetry_report_destroy(r);
 }
 
-static void
-lets_members_of_later_versions_pass(void **state OVS_UNUSED)
+UNIT_TEST(lets_members_of_later_versions_pass)
 {
     struct telemetry_report *r;
 
@@ -208,8 +205,7 @@ static const struct {
       "'pod' is not an id" },
 };
 
-static void
-refuses_what_is_wrong(void **state OVS_UNUSED)
+UNIT_TEST(refuses_what_is_wrong)
 {
     for (size_t i = 0; i < ARRAY_SIZE(bad_messages); i++) {
         struct telemetry_report *r;
@@ -224,8 +220,7 @@ refuses_what_is_wrong(void **state OVS_UNUSED)
     }
 }
 
-static void
-refuses_too_many_jobs(void **state OVS_UNUSED)
+UNIT_TEST(refuses_too_many_jobs)
 {
     struct json *jobs = json_array_create_empty();
     struct telemetry_report *r;
@@ -238,18 +233,4 @@ refuses_too_many_jobs(void **state OVS_UNUSED)
     json_object_put(json->array.elems[0], "jobs", jobs);
     assert_says(telemetry_report_from_json(json, &r), "1025 jobs");
     json_destroy(json);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_the_interface_says),
-        cmocka_unit_test(reads_what_a_shim_counts),
-        cmocka_unit_test(lets_members_of_later_versions_pass),
-        cmocka_unit_test(refuses_what_is_wrong),
-        cmocka_unit_test(refuses_too_many_jobs),
-    };
-
-    return cmocka_run_group_tests_name("telemetry-report", tests, NULL, NULL);
 }

@@ -69,8 +69,7 @@ expect_stage(const struct shash *announced, long long now, int rung,
     stage_destroy(stage);
 }
 
-static void
-a_job_ends_when_no_host_reports_it(void **state OVS_UNUSED)
+FIXTURE_TEST(a_job_ends_when_no_host_reports_it)
 {
     report(100, 1, 3, false, 1000);
     report(300, 1.5, 5, false, 2000);
@@ -82,8 +81,7 @@ a_job_ends_when_no_host_reports_it(void **state OVS_UNUSED)
 }
 
 /* What an agent has counted before it connected was before the recording. */
-static void
-the_first_report_of_a_connection_is_a_base(void **state OVS_UNUSED)
+FIXTURE_TEST(the_first_report_of_a_connection_is_a_base)
 {
     report(5000, 7, 40, true, 1000);
     report(5100, 8, 42, false, 2000);
@@ -92,8 +90,7 @@ the_first_report_of_a_connection_is_a_base(void **state OVS_UNUSED)
     expect_stage(NULL, 4000, 0, 200, 2, 2);
 }
 
-static void
-a_long_job_has_a_stage_each_hour(void **state OVS_UNUSED)
+FIXTURE_TEST(a_long_job_has_a_stage_each_hour)
 {
     report(100, 1, 10, false, 1000);
     report(700, 2, 20, false, HOUR_MS + 1000);
@@ -103,8 +100,7 @@ a_long_job_has_a_stage_each_hour(void **state OVS_UNUSED)
     expect_stage(NULL, HOUR_MS + 2000, 1, 50, 2, 5);
 }
 
-static void
-an_announced_job_is_no_longer_recorded(void **state OVS_UNUSED)
+FIXTURE_TEST(an_announced_job_is_no_longer_recorded)
 {
     struct shash announced = SHASH_INITIALIZER(&announced);
 
@@ -113,17 +109,4 @@ an_announced_job_is_no_longer_recorded(void **state OVS_UNUSED)
     shash_add(&announced, "team/job7", NULL);
     expect_stage(&announced, 1000, 0, 100, 1, 3);
     shash_destroy(&announced);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_ends_when_no_host_reports_it),
-        TEST(the_first_report_of_a_connection_is_a_base),
-        TEST(a_long_job_has_a_stage_each_hour),
-        TEST(an_announced_job_is_no_longer_recorded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "controller/model/cluster.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/views/cojobs-report.h"
+#include "controller/northbound/views/users-report.h"
 #include "openvswitch/json.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
@@ -51,8 +53,7 @@ make_cluster(void)
     "\"state\":" \
     "\"running\",\"weight\":2}"
 
-static void
-unknown_values_are_absent(void **state OVS_UNUSED)
+UNIT_TEST(unknown_values_are_absent)
 {
     struct cluster *c = make_cluster();
     struct job *job = shash_find_data(&c->jobs, "a/t0");
@@ -69,8 +70,7 @@ unknown_values_are_absent(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-static void
-lists_are_sorted_by_name(void **state OVS_UNUSED)
+UNIT_TEST(lists_are_sorted_by_name)
 {
     struct cluster *c = make_cluster();
 
@@ -80,8 +80,7 @@ lists_are_sorted_by_name(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-static void
-coverage_of_a_host_is_its_tagged_share(void **state OVS_UNUSED)
+UNIT_TEST(coverage_of_a_host_is_its_tagged_share)
 {
     struct cluster *c = cluster_create();
     struct host *host = cluster_get_host(c, "h0");
@@ -101,14 +100,47 @@ coverage_of_a_host_is_its_tagged_share(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_values_are_absent),
-        cmocka_unit_test(lists_are_sorted_by_name),
-        cmocka_unit_test(coverage_of_a_host_is_its_tagged_share),
-    };
+#define USER(REST, CLAIMS, ENTRIES, REQUESTS, PLACES, SERVED, END)  \
+    "{\"cojobs\":" REST ",\"entries\":" ENTRIES ",\"jobs\":" PLACES \
+    ",\"places\":" PLACES END ",\"refused\":{\"claims\":" CLAIMS    \
+    ",\"entries\":" ENTRIES ",\"requests\":" REQUESTS               \
+    "},\"served_s\":" SERVED
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* An owner with a search, one whose search has ended, the user of processes
+ * that claim a job of another, and those that agents name. */
+UNIT_TEST(users_are_owners_and_who_was_refused)
+{
+    const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
+    struct cluster *c = make_cluster();
+    struct host *host = cluster_get_host(c, "h0");
+
+    c->owner_memory_s = 1e15;
+    owners_add(owners_get(&c->owners, "bob", 0), 2, c->owner_memory_s);
+    owners_get(&c->owners, "nobody", 0);
+    owners_refuse(&c->owners, "ann", 0, "/weight: no");
+    job_refuse(shash_find_data(&c->jobs, "a/t0"), host, MEMBERSHIP_OTHER_USER,
+               &claim);
+    host->users[0] =
+        (struct telemetry_user){ .uid = 7, .entries = 9, .refused = 9 };
+    strcpy(host->users[1].pod, "c3");
+    host->users[1].entries = host->users[1].refused = 5;
+    host->n_users = 2;
+    assert_json(
+        users_report(c),
+        "{\"users\":[" USER("0", "1", "0", "0", "0", "0", "") ",\"uid\":1001,\"user\":\"\",\"weight\":0}," USER("0", "0", "9", "0", "0", "0", "") ",\"uid\":7,\"user\":\"\",\"weight\":0}," USER(
+            "1", "0", "0", "1", "1", "0",
+            "") ",\"user\":\"ann\",\"weight\":2,\"why\":\"/weight: no\"}," USER("0",
+                                                                                "0",
+                                                                                "0",
+                                                                                "0",
+                                                                                "0",
+                                                                                "2",
+                                                                                "") ",\"user\":\"bob\",\"weight\":0}," USER("0",
+                                                                                                                            "0",
+                                                                                                                            "5",
+                                                                                                                            "0",
+                                                                                                                            "0",
+                                                                                                                            "0",
+                                                                                                                            ",\"pod\":\"c3\"") ",\"user\":\"\",\"weight\":0}]}");
+    cluster_destroy(c);
 }

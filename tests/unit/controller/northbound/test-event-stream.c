@@ -56,8 +56,7 @@ read_event(struct event_client *client, char id[64])
     return data ? atoi(data + 6) : -1;
 }
 
-static void
-a_new_client_gets_new_events_only(void **state OVS_UNUSED)
+UNIT_TEST(a_new_client_gets_new_events_only)
 {
     struct event_stream *es = event_stream_create(NULL);
     struct event_client *client;
@@ -74,8 +73,7 @@ a_new_client_gets_new_events_only(void **state OVS_UNUSED)
     event_stream_destroy(es);
 }
 
-static void
-a_client_continues_after_the_last_event_it_got(void **state OVS_UNUSED)
+UNIT_TEST(a_client_continues_after_the_last_event_it_got)
 {
     struct event_stream *es = event_stream_create(NULL);
     struct event_client *client = follow(es, NULL);
@@ -93,8 +91,7 @@ a_client_continues_after_the_last_event_it_got(void **state OVS_UNUSED)
     event_stream_destroy(es);
 }
 
-static void
-an_unknown_id_gets_all_stored_events(void **state OVS_UNUSED)
+UNIT_TEST(an_unknown_id_gets_all_stored_events)
 {
     static const char *const ids[] = { "", "1-1", "x", "99999999999999-2" };
     struct event_stream *es = event_stream_create(NULL);
@@ -111,8 +108,7 @@ an_unknown_id_gets_all_stored_events(void **state OVS_UNUSED)
     event_stream_destroy(es);
 }
 
-static void
-a_client_that_falls_behind_is_lost(void **state OVS_UNUSED)
+UNIT_TEST(a_client_that_falls_behind_is_lost)
 {
     struct event_stream *es = event_stream_create(NULL);
     struct event_client *client = follow(es, NULL);
@@ -131,17 +127,4 @@ a_client_that_falls_behind_is_lost(void **state OVS_UNUSED)
     assert_int_equal(event_client_read(client, buffer, sizeof buffer), -1);
     event_client_destroy(client);
     event_stream_destroy(es);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_client_gets_new_events_only),
-        cmocka_unit_test(a_client_continues_after_the_last_event_it_got),
-        cmocka_unit_test(an_unknown_id_gets_all_stored_events),
-        cmocka_unit_test(a_client_that_falls_behind_is_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

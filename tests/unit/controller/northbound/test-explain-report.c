@@ -8,6 +8,7 @@
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "controller/model/overrides.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/views/explain-report.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
@@ -62,14 +63,13 @@ assert_waits(const struct json *json, const char *what, const char *where,
 }
 
 /* An iteration of each job needs 1 ms of both ports of its host. */
-static void
-a_rank_is_explained_by_stages_and_level(void **state)
+FIXTURE_TEST(a_rank_is_explained_by_stages_and_level)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
     struct overrides o;
     struct json *json, *ends;
 
+    set_order(f, "stage", ", \"aging_slowdown\": 0");
     overrides_init(&o);
     give(f, "000", (int64_t[]) { 100, 200, 400 }, NULL);
     json = explain(f, &o, "c/j", 1000);
@@ -86,14 +86,11 @@ a_rank_is_explained_by_stages_and_level(void **state)
     assert_float_equal(member(ends, "estimate_s"), 0.7, 1e-3);
     assert_float_equal(member(ends, "latest_s"), 0.7, 1e-3);
     json_destroy(json);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
     overrides_uninit(&o);
 }
 
 /* Each kind of override, its words and its effect. */
-static void
-an_override_is_explained_first(void **state)
+FIXTURE_TEST(an_override_is_explained_first)
 {
     static const struct {
         enum override_kind kind;
@@ -126,6 +123,70 @@ an_override_is_explained_first(void **state)
     }
 }
 
+/* Each defence that refuses something of a job or its owner says so, with the
+ * member of the policy that changes it, if there is one. */
+FIXTURE_TEST(a_refusal_names_what_changes_it)
+{
+    static const struct {
+        enum membership reason; /* Of processes on h0. */
+        const char *sentences[4];
+    } cases[] = {
+        { MEMBERSHIP_UNREGISTERED,
+          { "1 requests of its owner were refused, the last one: /weight: 9, "
+            "the policy's /weights/limit",
+            "on h0 its owner has 900 entries of tables, more than its share, "
+            "and 5 were refused: shares are of all users alike, and no member "
+            "of the policy changes them",
+            "processes on h0 claim it, or did, without priority: they are "
+            "known by their environment only, which the policy's /trust does "
+            "not admit",
+            "hosts have refused 3 progress reports of processes that may not "
+            "report for it: its owner and the policy's /trust decide which "
+            "may" } },
+        { MEMBERSHIP_OTHER_USER,
+          { [2] = "processes on h0 claim it, or did, without priority: they "
+                  "are of user 1001, and the owner of a is user 1000; no "
+                  "member of the policy changes that: an operator can "
+                  "announce the search for them" } },
+        { MEMBERSHIP_ELSEWHERE,
+          { [2] = "processes on h0 claim it, or did, and do not count: they "
+                  "are not announced there, and no other host of the job "
+                  "sends to them; no member of the policy changes that: "
+                  "announce the job's places" } },
+    };
+    const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
+    struct fixture *f = *state;
+    struct host *host = cluster_get_host(f->c, "h0");
+    struct overrides o;
+    struct job *job;
+
+    overrides_init(&o);
+    give(f, "0", (int64_t[]){ 100 }, NULL);
+    job = find_job(f, "a/j");
+    cojob_set_owner(f->c, job->cojob, "ann", 1000);
+    owners_refuse(&f->c->owners, "ann", 1000,
+                  "/weight: 9, the policy's /weights/limit");
+    owners_refuse(&f->c->owners, "bob", 1001, "/weight: 8");
+    host->users[0] =
+        (struct telemetry_user){ .uid = 1000, .entries = 900, .refused = 5 };
+    host->users[1] = (struct telemetry_user){ .uid = 1001 };
+    host->n_users = 2;
+    job->reports_refused = 3;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct json *json;
+
+        job_refuse(job, host, cases[i].reason, &claim);
+        json = explain(f, &o, "a/j", 1000 * (i + 1));
+        for (size_t k = 0; k < 4; k++) {
+            if (cases[i].sentences[k]) {
+                assert_string_equal(nth(json, k), cases[i].sentences[k]);
+            }
+        }
+        json_destroy(json);
+    }
+    overrides_uninit(&o);
+}
+
 /* Job "a/j" with workers on hosts h1 and h2 and its server on 'server'. */
 static void
 give_server(struct fixture *f, const char *server)
@@ -143,8 +204,7 @@ give_server(struct fixture *f, const char *server)
     cluster_intent_end(f->c);
 }
 
-static void
-a_job_waits_for_its_servers_link(void **state)
+FIXTURE_TEST(a_job_waits_for_its_servers_link)
 {
     static const char *const servers[] = { "h0", "rack1:h0", "h0:tx" };
     struct fixture *f = *state;
@@ -168,16 +228,4 @@ a_job_waits_for_its_servers_link(void **state)
         cluster_intent_end(f->c);
     }
     overrides_uninit(&o);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_rank_is_explained_by_stages_and_level),
-        TEST(an_override_is_explained_first),
-        TEST(a_job_waits_for_its_servers_link),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

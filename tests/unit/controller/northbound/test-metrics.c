@@ -11,13 +11,26 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-/* Returns the metrics of 'c', which the caller frees. */
+/* Returns the metrics of 'c', which the caller frees.  No label is one that
+ * Prometheus sets. */
 static char *
 metrics(const struct cluster *c)
 {
+    static const char *const scraped[] = {
+        "job=",       "instance=", "namespace=", "pod=",
+        "container=", "service=",  "endpoint=",  "node=",
+    };
     struct ds out = DS_EMPTY_INITIALIZER;
 
     metrics_put_cluster(&out, c);
+    for (size_t i = 0; i < ARRAY_SIZE(scraped); i++) {
+        const char *at = ds_cstr(&out);
+
+        while ((at = strstr(at, scraped[i]))) {
+            assert_null(strchr("{,", at[-1]));
+            at++;
+        }
+    }
     return ds_steal_cstr(&out);
 }
 
@@ -29,8 +42,7 @@ assert_has(const char *text, const char *line)
     }
 }
 
-static void
-each_host_and_live_job_has_its_values(void **state OVS_UNUSED)
+UNIT_TEST(each_host_and_live_job_has_its_values)
 {
     struct cluster *c = cluster_create();
     struct host *host = cluster_get_host(c, "h0");
@@ -43,7 +55,8 @@ each_host_and_live_job_has_its_values(void **state OVS_UNUSED)
     host->moved[DIR_TX] = 7;
     host_set_wanted(host, 5);
     cluster_intent_begin(c);
-    cojob = cluster_put_cojob(c, "a", 1, true);
+    cojob = cluster_put_cojob(c, "a", 1.5, true);
+    cojob_set_owner(c, cojob, "a\"b", 1000);
     job = cojob_put_job(c, cojob, "live", true, 1000, 1);
     cojob_put_job(c, cojob, "over", false, 1000, 1);
     cluster_intent_end(c);
@@ -59,14 +72,18 @@ each_host_and_live_job_has_its_values(void **state OVS_UNUSED)
     assert_has(text, "\nstagecoach_shim_jobs_sent_bytes_total"
                "{host=\"h0\"} 7\n");
     assert_has(text, "\nstagecoach_jobs_live 1\n");
-    assert_has(text, "\nstagecoach_job_level{cojob=\"a\",job=\"live\"} 3\n");
-    assert_null(strstr(text, "over"));
+    assert_has(text,
+               "\nstagecoach_job_level{cojob=\"a\",job_name=\"live\"} 3\n");
+    assert_has(text, "\nstagecoach_user_weight{user=\"a?b\",uid=\"1000\","
+                     "pod_space=\"\"} 1.5\n");
+    assert_has(text, "\nstagecoach_user_refused{user=\"a?b\",uid=\"1000\","
+                     "pod_space=\"\",what=\"claims\"} 0\n");
+    assert_null(strstr(text, "over\""));
     free(text);
     cluster_destroy(c);
 }
 
-static void
-counters_of_a_shim_are_absent_until_known(void **state OVS_UNUSED)
+UNIT_TEST(counters_of_a_shim_are_absent_until_known)
 {
     struct cluster *c = cluster_create();
     struct host *host = cluster_get_host(c, "h0");
@@ -85,8 +102,7 @@ counters_of_a_shim_are_absent_until_known(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-static void
-hosts_beyond_the_limit_are_counted_only(void **state OVS_UNUSED)
+UNIT_TEST(hosts_beyond_the_limit_are_counted_only)
 {
     struct cluster *c = cluster_create();
     char *text;
@@ -104,16 +120,4 @@ hosts_beyond_the_limit_are_counted_only(void **state OVS_UNUSED)
     assert_null(strstr(text, "{host=\"h02000\"}"));
     free(text);
     cluster_destroy(c);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_host_and_live_job_has_its_values),
-        cmocka_unit_test(counters_of_a_shim_are_absent_until_known),
-        cmocka_unit_test(hosts_beyond_the_limit_are_counted_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

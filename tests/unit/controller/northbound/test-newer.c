@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/newer.h"
+#include "controller/northbound/views/status-report.h"
 #include "tests/unit/unit-test.h"
 
 #define GENERATION INT64_C(1790000000000)
@@ -27,8 +27,7 @@ static const struct {
     { 0, NEWER_MAX_RAISE, 1, NEWER_MAX_RAISE },
 };
 
-static void
-only_a_bounded_claim_is_gone_above(void **state)
+UNIT_TEST(only_a_bounded_claim_is_gone_above)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cluster *c = cluster_create();
@@ -47,14 +46,4 @@ only_a_bounded_claim_is_gone_above(void **state)
         free(newer);
         cluster_destroy(c);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_a_bounded_claim_is_gone_above),
-    };
-
-    return cmocka_run_group_tests_name("newer", tests, NULL, NULL);
 }

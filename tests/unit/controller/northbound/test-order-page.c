@@ -60,8 +60,7 @@ assert_has(char *html, ...)
     free(html);
 }
 
-static void
-the_page_shows_the_state(void **state OVS_UNUSED)
+UNIT_TEST(the_page_shows_the_state)
 {
     assert_has(page(STATUS, "{\"order\": []}", HOSTS),
                "<dt>Controller</dt><dd>active</dd>",
@@ -79,8 +78,7 @@ the_page_shows_the_state(void **state OVS_UNUSED)
                NULL);
 }
 
-static void
-what_is_unknown_is_not_shown_as_a_number(void **state OVS_UNUSED)
+UNIT_TEST(what_is_unknown_is_not_shown_as_a_number)
 {
     assert_has(page(STATUS,
                     "{\"order\": [{\"rank\": 0, \"cojob\": \"typo\","
@@ -90,8 +88,7 @@ what_is_unknown_is_not_shown_as_a_number(void **state OVS_UNUSED)
                "no process of its jobs has joined; ", NULL);
 }
 
-static void
-the_page_shows_why_a_stage_has_its_rank(void **state OVS_UNUSED)
+UNIT_TEST(the_page_shows_why_a_stage_has_its_rank)
 {
     assert_has(page(STATUS, "{\"order\": ["
                     ROW("0", "a", "h0:tx", "\"h0:tx\": 3", "") ","
@@ -108,8 +105,7 @@ the_page_shows_why_a_stage_has_its_rank(void **state OVS_UNUSED)
 }
 
 /* Overrides and alarms. */
-static void
-the_page_shows_overrides_and_alarms(void **state OVS_UNUSED)
+UNIT_TEST(the_page_shows_overrides_and_alarms)
 {
     assert_has(
         page(
@@ -131,8 +127,7 @@ the_page_shows_overrides_and_alarms(void **state OVS_UNUSED)
         ">needs h0:tx", NULL);
 }
 
-static void
-names_are_escaped(void **state OVS_UNUSED)
+UNIT_TEST(names_are_escaped)
 {
     char *html = page("{\"policy\": \"<b>&'\\\"\"}", "{\"order\": ["
                       ROW("0", "<script>", "<i>", "", "") "]}", "{}");
@@ -145,8 +140,7 @@ names_are_escaped(void **state OVS_UNUSED)
 }
 
 /* Another version of a view may lack members. */
-static void
-missing_members_leave_cells_empty(void **state OVS_UNUSED)
+UNIT_TEST(missing_members_leave_cells_empty)
 {
     assert_has(page("{}", "{}", "{}"), "0 of 0", "No stage is running.", NULL);
     assert_has(page("{\"gap\": \"x\", \"state\": 3}",
@@ -155,8 +149,7 @@ missing_members_leave_cells_empty(void **state OVS_UNUSED)
                "0 of 1", "its traffic has not been measured yet", NULL);
 }
 
-static void
-rows_above_the_limit_are_counted(void **state OVS_UNUSED)
+UNIT_TEST(rows_above_the_limit_are_counted)
 {
     struct ds order = DS_EMPTY_INITIALIZER;
 
@@ -172,8 +165,7 @@ rows_above_the_limit_are_counted(void **state OVS_UNUSED)
     ds_destroy(&order);
 }
 
-static void
-the_dashboard_has_its_files(void **state OVS_UNUSED)
+UNIT_TEST(the_dashboard_has_its_files)
 {
     assert_true(dashboard_owns("/"));
     assert_true(dashboard_owns("/ui/now.html"));
@@ -187,21 +179,4 @@ the_dashboard_has_its_files(void **state OVS_UNUSED)
         assert_true(dashboard_files[i].n > 0);
         assert_int_equal(dashboard_files[i].tag[0], '"');
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_shows_the_state),
-        cmocka_unit_test(the_page_shows_why_a_stage_has_its_rank),
-        cmocka_unit_test(the_page_shows_overrides_and_alarms),
-        cmocka_unit_test(what_is_unknown_is_not_shown_as_a_number),
-        cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(missing_members_leave_cells_empty),
-        cmocka_unit_test(rows_above_the_limit_are_counted),
-        cmocka_unit_test(the_dashboard_has_its_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,11 +33,9 @@ assert_empty(struct json *json)
 
 /* Stages that need 1, 2 and 4 s of one port end in that order.  The first ones
  * take 5 and 3 s without an order; the time of the third one is not known. */
-static void
-stages_are_compared_with_the_plain_network(void **state)
+FIXTURE_TEST(stages_are_compared_with_the_plain_network)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
     int64_t ends[] = { f->began + 4000, f->began + 2000, f->began + 9000 };
     const struct plain_times plain[] = { { .id = 1, .before = 7, .end = 12 },
                                          { .id = 2, .end = 3 },
@@ -45,6 +43,7 @@ stages_are_compared_with_the_plain_network(void **state)
     const char *names[] = { "a/j", "b/j", "c/j" };
     struct job *job;
 
+    set_order(f, "stage", ", \"aging_slowdown\": 0");
     give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, NULL);
     assert_true(decide_run(f->d, 1000));
     assert_empty(status_predicted(decide_last(f->d)));
@@ -61,16 +60,4 @@ stages_are_compared_with_the_plain_network(void **state)
     assert_compared(status_predicted(decide_last(f->d)), "order_mean_s", 2);
     give(f, "000", (int64_t[]){ 1000, 2000, 4000 }, ends);
     assert_compared(status_gain(f->c), "measured_mean_s", 3);
-    decide_set_policy(f->d, f->stage);
-    policy_destroy(policy);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(stages_are_compared_with_the_plain_network),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

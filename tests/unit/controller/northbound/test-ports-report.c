@@ -6,7 +6,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/fabric.h"
-#include "controller/northbound/views/ports-report.h"
+#include "controller/northbound/views/cojobs-report.h"
 #include "openvswitch/json.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
@@ -33,8 +33,7 @@ add_host(struct cluster *c, const char *name)
     return host;
 }
 
-static void
-uplinks_are_busy_for_what_jobs_moved(void **state OVS_UNUSED)
+UNIT_TEST(uplinks_are_busy_for_what_jobs_moved)
 {
     struct cluster *c = cluster_create();
     struct host *h0 = add_host(c, "h0");
@@ -45,8 +44,7 @@ uplinks_are_busy_for_what_jobs_moved(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-static void
-links_are_busy_for_what_live_jobs_sent_across(void **state OVS_UNUSED)
+UNIT_TEST(links_are_busy_for_what_live_jobs_sent_across)
 {
     struct cluster *c = cluster_create();
     struct fabric *f = fabric_create(2);
@@ -83,15 +81,4 @@ links_are_busy_for_what_live_jobs_sent_across(void **state OVS_UNUSED)
                         "{\"busy_s\":0,\"port\":\"a>b\"}]}");
     }
     cluster_destroy(c);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uplinks_are_busy_for_what_jobs_moved),
-        cmocka_unit_test(links_are_busy_for_what_live_jobs_sent_across),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

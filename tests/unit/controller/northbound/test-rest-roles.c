@@ -11,6 +11,7 @@
 
 #include "controller/controller.h"
 #include "controller/model/cluster.h"
+#include "controller/model/owners.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-listen.h"
 #include "controller/northbound/rest/rest-routes.h"
@@ -19,6 +20,7 @@
 #include "policies/policy.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/membership.h"
 
 #define COJOB "/v1/cojobs/asha"
 
@@ -31,13 +33,14 @@ no_query(const void *aux OVS_UNUSED, const char *name OVS_UNUSED)
     return NULL;
 }
 
-/* Answers 'r' by a client 'eva' of 'role' with user 'uid'. */
+/* Answers 'r' by a client 'eva' of 'role' with user 'uid'.  What is forbidden
+ * is noted for views. */
 static struct rest_answer
 ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     const char *body, struct rest_request *r)
 {
     static struct controller ctl;
-    struct peer peer = { role, eva, uid };
+    struct peer peer = { .role = role, .actor = eva, .uid = uid };
     struct rest_answer answer;
 
     *r = (struct rest_request){ .ctl = &ctl,
@@ -56,6 +59,9 @@ ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     cojob_set_owner(ctl.cluster, shash_find_data(&ctl.cluster->cojobs, "asha"),
                     "ann", 0);
     answer = rest_route(r);
+    assert_int_equal(answer.status == 403,
+                     owner_refusal(owners_get(&ctl.cluster->owners, eva, uid))
+                         != NULL);
     cluster_destroy(ctl.cluster);
     r->peer = NULL;
     return answer;
@@ -71,8 +77,7 @@ assert_forbidden(struct rest_answer answer, const char *error)
     rest_answer_uninit(&answer);
 }
 
-static void
-who_only_reads_changes_nothing(void **state)
+UNIT_TEST(who_only_reads_changes_nothing)
 {
     static const struct {
         const char *method, *path;
@@ -103,8 +108,7 @@ who_only_reads_changes_nothing(void **state)
     rest_answer_uninit(&answer);
 }
 
-static void
-a_user_chooses_no_number_and_no_large_weight(void **state)
+UNIT_TEST(a_user_chooses_no_number_and_no_large_weight)
 {
     struct rest_request r;
 
@@ -130,10 +134,9 @@ a_user_chooses_no_number_and_no_large_weight(void **state)
     intent_edit_uninit(&r.edit);
 }
 
-static void
-progress_of_a_job_is_its_owners(void **state)
+UNIT_TEST(progress_of_a_job_is_its_owners)
 {
-    struct peer ann = { PEER_USER, eva, 1000 };
+    struct peer ann = { .role = PEER_USER, .actor = eva, .uid = 1000 };
     struct rest_request r;
 
     assert_forbidden(ask(PEER_USER, 1000, "POST", COJOB "/jobs/t0/progress",
@@ -146,8 +149,7 @@ progress_of_a_job_is_its_owners(void **state)
     assert_false(peer_may_change(&ann, NULL, 0));
 }
 
-static void
-the_kernel_and_the_certificate_tell_the_role(void **state)
+UNIT_TEST(the_kernel_and_the_certificate_tell_the_role)
 {
     static const struct {
         const char *unit;
@@ -169,8 +171,22 @@ the_kernel_and_the_certificate_tell_the_role(void **state)
         { 4242, PEER_USER },
         { 65534, PEER_NONE },
     };
+    static const char *const strangers[] = { "eva", "system:serviceaccount:ml",
+                                             "system:serviceaccount::x",
+                                             "system:node:h1" };
     struct peer peer;
 
+    for (size_t i = 0; i < ARRAY_SIZE(strangers); i++) {
+        peer = peer_of_account(strangers[i]);
+        assert_int_equal(peer.role, PEER_NONE);
+        assert_null(peer.actor);
+    }
+    peer = peer_of_account("system:serviceaccount:ml:trainer");
+    assert_int_equal(peer.role, PEER_USER);
+    assert_string_equal(peer.actor, "system:serviceaccount:ml:trainer");
+    assert_string_equal(peer.owner, "namespace:ml");
+    assert_true(peer.uid == membership_namespace("ml"));
+    peer_uninit(&peer);
     for (size_t i = 0; i < ARRAY_SIZE(subjects); i++) {
         peer = peer_of_subject("eva", subjects[i].unit);
         assert_int_equal(peer.role, subjects[i].role);
@@ -191,8 +207,7 @@ the_kernel_and_the_certificate_tell_the_role(void **state)
 
 /* A page whose name has become an address of this server, which is what DNS
  * rebinding does, has a Host of its own; other pages and scripts say so. */
-static void
-pages_of_other_sites_are_refused(void **state)
+UNIT_TEST(pages_of_other_sites_are_refused)
 {
     static const struct {
         enum peer_role role;
@@ -244,18 +259,4 @@ pages_of_other_sites_are_refused(void **state)
         rest_answer_uninit(&answer);
     }
     assert_false(rest_listen_has_name("c1", "no certificate"));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_only_reads_changes_nothing),
-        cmocka_unit_test(a_user_chooses_no_number_and_no_large_weight),
-        cmocka_unit_test(progress_of_a_job_is_its_owners),
-        cmocka_unit_test(the_kernel_and_the_certificate_tell_the_role),
-        cmocka_unit_test(pages_of_other_sites_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("rest-roles", tests, NULL, NULL);
 }

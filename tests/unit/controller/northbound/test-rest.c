@@ -15,9 +15,9 @@
 #include "openvswitch/shash.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/progress-datagram.h"
 
-static void
-segments_of_a_path_are_extracted(void **state)
+UNIT_TEST(segments_of_a_path_are_extracted)
 {
     static const struct {
         const char *pattern, *path;
@@ -46,8 +46,7 @@ segments_of_a_path_are_extracted(void **state)
     }
 }
 
-static void
-long_segments_do_not_match(void **state)
+UNIT_TEST(long_segments_do_not_match)
 {
     char args[REST_MAX_ARGS][REST_MAX_ARG];
     char path[REST_MAX_ARG + 2] = "/";
@@ -59,14 +58,12 @@ long_segments_do_not_match(void **state)
     assert_false(rest_path_match("/{a}", path, args));
 }
 
-static void
-quoted_paths_are_short_and_printable(void **state)
+UNIT_TEST(quoted_paths_are_short_and_printable)
 {
     assert_is(rest_path_quote("/a b\n\xff~"), "/a?b??~");
 }
 
-static void
-members_of_a_body_are_read(void **state)
+UNIT_TEST(members_of_a_body_are_read)
 {
     const char *text = "{\"workers\": [{\"host\": \"h0\"}, {\"host\": \"h1\", "
                        "\"role\": \"server\", \"index\": 0}], "
@@ -83,8 +80,7 @@ members_of_a_body_are_read(void **state)
     intent_edit_uninit(&edit);
 }
 
-static void
-an_empty_body_has_the_defaults(void **state)
+UNIT_TEST(an_empty_body_has_the_defaults)
 {
     struct intent_edit edit;
 
@@ -93,8 +89,7 @@ an_empty_body_has_the_defaults(void **state)
     intent_edit_uninit(&edit);
 }
 
-static void
-errors_name_the_member(void **state)
+UNIT_TEST(errors_name_the_member)
 {
     static const struct {
         enum intent_kind kind;
@@ -150,31 +145,51 @@ errors_name_the_member(void **state)
     }
 }
 
-static void
-null_bytes_are_refused(void **state)
+UNIT_TEST(null_bytes_are_refused)
 {
-    struct rest_progress p;
+    struct progress p;
     char *error = rest_body_progress("{}\0", 3, &p);
 
     assert_is(error, "/: a null byte in the body, text is allowed");
 }
 
-static void
-progress_needs_metric_and_value(void **state)
+UNIT_TEST(progress_needs_an_iteration)
 {
-    const char *good = "{\"iteration\": 3, \"metric\": \"loss\", "
-                       "\"value\": 0.5, \"time\": 1, \"stage\": 0}";
-    const char *bad = "{\"iteration\": 3, \"value\": 0.5}";
-    struct rest_progress p;
-    char *error;
+    static const struct {
+        const char *body, *error;
+        bool has_value, left_out;
+    } cases[] = {
+        { "{\"iteration\": 3, \"metric\": \"loss\", \"value\": 0.5, "
+          "\"time\": 1, \"stage\": 0}",
+          NULL, true, false },
+        { "{\"iteration\": 3}", NULL, false, false },
+        { "{\"iteration\": 3, \"metric\": \"loss\", \"value\": -Infinity}",
+          NULL, false, true },
+        { "{\"iteration\": 3, \"metric\": {\"a\": NaN}, \"value\": 1}", NULL,
+          false, true },
+        { "{\"metric\": \"loss\", \"value\": 0.5}",
+          "/iteration: not an integer; expected 0 to 2^53" },
+        { "{\"iteration\": NaN}",
+          "/iteration: not an integer; expected 0 to 2^53" },
+        { "{\"iteration\": 3, \"loss\": 1}", "/loss: unknown member" },
+        { "{\"iteration\": 3, \"loss\": nan}", "/: not valid JSON" },
+        { "[1]", "/: not an object" },
+    };
 
-    assert_null(rest_body_progress(good, strlen(good), &p));
-    assert_int_equal(p.iteration, 3);
-    assert_string_equal(p.metric, "loss");
-    free(p.metric);
-    error = rest_body_progress(bad, strlen(bad), &p);
-    assert_memory_equal(error, "/metric: ", 9);
-    free(error);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct progress p;
+        char *error =
+            rest_body_progress(cases[i].body, strlen(cases[i].body), &p);
+
+        if (cases[i].error) {
+            assert_is(error, cases[i].error);
+        } else {
+            assert_null(error);
+            assert_int_equal(p.iteration, 3);
+            assert_int_equal(p.has_value, cases[i].has_value);
+            assert_int_equal(p.left_out, cases[i].left_out);
+        }
+    }
 }
 
 /* Checks the status and the start of the error of 'answer', and frees it. */
@@ -216,8 +231,7 @@ make_request(const char *method, const char *path, const char *body,
                                   .n_query = outcome != NULL };
 }
 
-static void
-requests_without_a_route_are_refused(void **state)
+UNIT_TEST(requests_without_a_route_are_refused)
 {
     static const struct {
         const char *method, *path, *body, *outcome;
@@ -255,8 +269,7 @@ requests_without_a_route_are_refused(void **state)
     }
 }
 
-static void
-changes_are_prepared_for_the_database(void **state)
+UNIT_TEST(changes_are_prepared_for_the_database)
 {
     static const struct {
         const char *method, *path, *body, *outcome;
@@ -301,8 +314,7 @@ changes_are_prepared_for_the_database(void **state)
     }
 }
 
-static void
-the_index_lists_views_and_routes(void **state)
+UNIT_TEST(the_index_lists_views_and_routes)
 {
     struct rest_request r = make_request("GET", "/v1", "", NULL);
     struct rest_answer answer = rest_route(&r);
@@ -317,8 +329,7 @@ the_index_lists_views_and_routes(void **state)
     rest_answer_uninit(&answer);
 }
 
-static void
-tls_needs_files(void **state)
+UNIT_TEST(tls_needs_files)
 {
     static const struct {
         const char *remote, *error;     /* NULL: allowed with TLS. */
@@ -350,25 +361,4 @@ tls_needs_files(void **state)
             free(error);
         }
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segments_of_a_path_are_extracted),
-        cmocka_unit_test(long_segments_do_not_match),
-        cmocka_unit_test(quoted_paths_are_short_and_printable),
-        cmocka_unit_test(members_of_a_body_are_read),
-        cmocka_unit_test(an_empty_body_has_the_defaults),
-        cmocka_unit_test(errors_name_the_member),
-        cmocka_unit_test(null_bytes_are_refused),
-        cmocka_unit_test(progress_needs_metric_and_value),
-        cmocka_unit_test(requests_without_a_route_are_refused),
-        cmocka_unit_test(changes_are_prepared_for_the_database),
-        cmocka_unit_test(the_index_lists_views_and_routes),
-        cmocka_unit_test(tls_needs_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,8 +34,7 @@ assert_rollout(const struct cluster *c, bool settled, double switches,
     json_destroy(json);
 }
 
-static void
-a_rollout_is_done_when_events_hosts_and_switches_are(void **state OVS_UNUSED)
+UNIT_TEST(a_rollout_is_done_when_events_hosts_and_switches_are)
 {
     static const struct {
         bool settled;
@@ -66,8 +65,7 @@ a_rollout_is_done_when_events_hosts_and_switches_are(void **state OVS_UNUSED)
     }
 }
 
-static void
-without_hosts_nothing_is_behind(void **state OVS_UNUSED)
+UNIT_TEST(without_hosts_nothing_is_behind)
 {
     struct cluster *c = cluster_create();
 
@@ -77,8 +75,7 @@ without_hosts_nothing_is_behind(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
-static void
-a_stage_runs_from_its_begin_to_its_end(void **state OVS_UNUSED)
+UNIT_TEST(a_stage_runs_from_its_begin_to_its_end)
 {
     struct cluster *c = cluster_create();
 
@@ -102,16 +99,4 @@ a_stage_runs_from_its_begin_to_its_end(void **state OVS_UNUSED)
         assert_false(rollout_stage_runs(c, "b", 3));
     }
     cluster_destroy(c);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rollout_is_done_when_events_hosts_and_switches_are),
-        cmocka_unit_test(without_hosts_nothing_is_behind),
-        cmocka_unit_test(a_stage_runs_from_its_begin_to_its_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,14 +86,12 @@ assert_alarm(const struct fixture *f, const char *text)
     json_destroy(alarms);
 }
 
-static void
-a_healthy_cluster_has_no_alarm(void **state)
+FIXTURE_TEST(a_healthy_cluster_has_no_alarm)
 {
     assert_alarm(*state, NULL);
 }
 
-static void
-each_lost_database_and_a_bad_policy_raise_an_alarm(void **state)
+FIXTURE_TEST(each_lost_database_and_a_bad_policy_raise_an_alarm)
 {
     struct fixture *f = *state;
 
@@ -110,8 +108,7 @@ each_lost_database_and_a_bad_policy_raise_an_alarm(void **state)
                  "in force: p.json: /order: no");
 }
 
-static void
-a_missing_agent_matters_only_where_jobs_run(void **state)
+FIXTURE_TEST(a_missing_agent_matters_only_where_jobs_run)
 {
     struct fixture *f = *state;
 
@@ -121,8 +118,7 @@ a_missing_agent_matters_only_where_jobs_run(void **state)
     assert_alarm(f, NULL);
 }
 
-static void
-refused_jobs_raise_an_alarm(void **state)
+FIXTURE_TEST(refused_jobs_raise_an_alarm)
 {
     const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
     struct fixture *f = *state;
@@ -130,8 +126,10 @@ refused_jobs_raise_an_alarm(void **state)
     struct job *job;
 
     host(f, "h3")->refused_at = now;
-    assert_alarm(f, "jobs were refused on h3: a user or the host has too "
-                 "many, or processes name the job of another user");
+    assert_alarm(f,
+                 "jobs were refused on h3: a user or the host has too "
+                 "many, or processes name the job of another user, or copy a "
+                 "connection");
     host(f, "h3")->refused_at = 0;
     host(f, "h1")->n_users = 1;
     host(f, "h1")->users[0].uid = 1001;
@@ -150,10 +148,9 @@ refused_jobs_raise_an_alarm(void **state)
     assert_alarm(f, "claims of processes do not count: asha/t0 on "
                     "h1 (of user 1001, and the owner of asha is user 1000)");
     job_refuse(job, host(f, "h1"), MEMBERSHIP_UNREGISTERED, &claim);
-    assert_alarm(f,
-                 "claims of processes do not count: asha/t0 on "
-                 "h1 (known by their environment only, which the policy does "
-                 "not trust)");
+    assert_alarm(f, "claims of processes do not count: asha/t0 on "
+                    "h1 (known by their environment only, which the policy's "
+                    "/trust does not admit)");
     job_admit(job, host(f, "h1"));
     assert_alarm(f, NULL);
 
@@ -162,8 +159,7 @@ refused_jobs_raise_an_alarm(void **state)
                     "explain JOB has the reason");
 }
 
-static void
-an_alarm_lists_five_hosts_in_order(void **state)
+FIXTURE_TEST(an_alarm_lists_five_hosts_in_order)
 {
     struct fixture *f = *state;
 
@@ -182,8 +178,7 @@ an_alarm_lists_five_hosts_in_order(void **state)
 }
 
 /* What one host does that none should, and for how long its alarm stays. */
-static void
-a_faulty_host_raises_an_alarm(void **state)
+FIXTURE_TEST(a_faulty_host_raises_an_alarm)
 {
     struct fixture *f = *state;
     struct host *h = host(f, "h2");
@@ -209,8 +204,7 @@ a_faulty_host_raises_an_alarm(void **state)
     assert_alarm(f, NULL);
 }
 
-static void
-two_machines_of_one_name_raise_an_alarm(void **state)
+FIXTURE_TEST(two_machines_of_one_name_raise_an_alarm)
 {
     struct fixture *f = *state;
 
@@ -232,8 +226,7 @@ two_machines_of_one_name_raise_an_alarm(void **state)
                     "certificate");
 }
 
-static void
-a_host_that_lags_raises_an_alarm(void **state)
+FIXTURE_TEST(a_host_that_lags_raises_an_alarm)
 {
     struct fixture *f = *state;
 
@@ -249,8 +242,7 @@ a_host_that_lags_raises_an_alarm(void **state)
     assert_alarm(f, NULL);
 }
 
-static void
-idle_and_misstated_stages_raise_an_alarm(void **state)
+FIXTURE_TEST(idle_and_misstated_stages_raise_an_alarm)
 {
     struct fixture *f = *state;
     struct stage *stage;
@@ -269,8 +261,7 @@ idle_and_misstated_stages_raise_an_alarm(void **state)
                     "iteration); what is counted decides");
 }
 
-static void
-unknown_traffic_counts_in_all_hosts_and_not_while_observing(void **state)
+FIXTURE_TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing)
 {
     struct fixture *f = *state;
 
@@ -285,23 +276,4 @@ unknown_traffic_counts_in_all_hosts_and_not_while_observing(void **state)
     f->facts.observes = false;
     host(f, "h1")->ip_bytes = 91000000;
     assert_alarm(f, NULL);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_healthy_cluster_has_no_alarm),
-        TEST(each_lost_database_and_a_bad_policy_raise_an_alarm),
-        TEST(a_missing_agent_matters_only_where_jobs_run),
-        TEST(refused_jobs_raise_an_alarm),
-        TEST(an_alarm_lists_five_hosts_in_order),
-        TEST(a_faulty_host_raises_an_alarm),
-        TEST(two_machines_of_one_name_raise_an_alarm),
-        TEST(a_host_that_lags_raises_an_alarm),
-        TEST(idle_and_misstated_stages_raise_an_alarm),
-        TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

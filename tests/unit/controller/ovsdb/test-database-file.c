@@ -111,8 +111,7 @@ damage(const struct place *p, long offset)
     fclose(file);
 }
 
-static void
-a_sound_file_is_copied(void **state)
+FIXTURE_TEST(a_sound_file_is_copied)
 {
     struct place *p = *state;
     struct database_file found = check(p);
@@ -122,8 +121,7 @@ a_sound_file_is_copied(void **state)
     assert_true(exists(p, ".good") && !exists(p, ".alarm"));
 }
 
-static void
-a_record_that_the_end_cuts_off_is_no_damage(void **state)
+FIXTURE_TEST(a_record_that_the_end_cuts_off_is_no_damage)
 {
     struct place *p = *state;
     struct database_file whole = check(p), found;
@@ -136,8 +134,7 @@ a_record_that_the_end_cuts_off_is_no_damage(void **state)
     }
 }
 
-static void
-damage_is_found_wherever_it_is(void **state)
+FIXTURE_TEST(damage_is_found_wherever_it_is)
 {
     struct place *p = *state;
     size_t size = check(p).size;
@@ -157,8 +154,7 @@ damage_is_found_wherever_it_is(void **state)
 /* The bytes behind a damaged record, which its server would cut off, are kept
  * together with the last sound file, and an alarm says so until its file is
  * removed. */
-static void
-a_damaged_file_is_kept_and_is_an_alarm(void **state)
+FIXTURE_TEST(a_damaged_file_is_kept_and_is_an_alarm)
 {
     struct place *p = *state;
     struct database_folder *folder = database_folder_create(p->folder);
@@ -196,26 +192,11 @@ a_damaged_file_is_kept_and_is_an_alarm(void **state)
     free(message);
 }
 
-static void
-a_file_that_is_not_there_is_not_damaged(void **state)
+FIXTURE_TEST(a_file_that_is_not_there_is_not_damaged)
 {
     struct place *p = *state;
 
     unlink(p->file);
     assert_null(database_file_protect(p->file));
     assert_false(exists(p, ".good"));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_sound_file_is_copied),
-        TEST(a_record_that_the_end_cuts_off_is_no_damage),
-        TEST(damage_is_found_wherever_it_is),
-        TEST(a_damaged_file_is_kept_and_is_an_alarm),
-        TEST(a_file_that_is_not_there_is_not_damaged),
-    };
-
-    return cmocka_run_group_tests_name("database-file", tests, NULL, NULL);
 }

@@ -12,8 +12,6 @@
 #include "controller/ovsdb/database-file.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
-#include "controller/ovsdb/listener-file.h"
-#include "controller/ovsdb/member-health.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "svec.h"
@@ -33,8 +31,7 @@ has_argument(const struct svec *argv, const char *argument)
     return false;
 }
 
-static void
-a_server_without_an_address_listens_on_sockets_only(void **state OVS_UNUSED)
+UNIT_TEST(a_server_without_an_address_listens_on_sockets_only)
 {
     struct database_site site = { .rundir = "/run/x" };
     struct svec argv = SVEC_EMPTY_INITIALIZER;
@@ -49,9 +46,7 @@ a_server_without_an_address_listens_on_sockets_only(void **state OVS_UNUSED)
     svec_destroy(&argv);
 }
 
-static void
-a_server_with_an_address_trusts_controllers_and_its_relay_agents(
-    void **state OVS_UNUSED)
+UNIT_TEST(a_server_with_an_address_trusts_controllers_and_its_relay_agents)
 {
     struct database_site site = {
         .rundir = "/run/x", .address = "192.0.2.1", .tls = "/tls",
@@ -75,8 +70,7 @@ a_server_with_an_address_trusts_controllers_and_its_relay_agents(
 }
 
 /* The server reads these records. */
-static void
-a_server_with_an_address_has_a_file_with_its_port(void **state OVS_UNUSED)
+UNIT_TEST(a_server_with_an_address_has_a_file_with_its_port)
 {
     char dir[] = "/tmp/sct-database-XXXXXX";
     struct database_site site = { .rundir = mkdtemp(dir) };
@@ -127,8 +121,7 @@ a_server_with_an_address_has_a_file_with_its_port(void **state OVS_UNUSED)
     "    c4a5 (c4a5 at ssl:192.0.2.1:6643) last msg 9 ms ago\n"  \
     "    e3f2 (e3f2 at unix:/x.raft)\n"
 
-static void
-members_are_read_from_the_cluster_status(void **state OVS_UNUSED)
+UNIT_TEST(members_are_read_from_the_cluster_status)
 {
     struct database_cluster dc;
     char *remote;
@@ -148,8 +141,7 @@ members_are_read_from_the_cluster_status(void **state OVS_UNUSED)
     database_cluster_uninit(&dc);
 }
 
-static void
-a_reply_that_is_no_status_has_no_members(void **state OVS_UNUSED)
+UNIT_TEST(a_reply_that_is_no_status_has_no_members)
 {
     static const char *const replies[] = {
         "", "\n\n", "Role:", "Role:follower", "    a (b at", "    a at b",
@@ -165,8 +157,7 @@ a_reply_that_is_no_status_has_no_members(void **state OVS_UNUSED)
     }
 }
 
-static void
-schema_versions_compare_by_number(void **state OVS_UNUSED)
+UNIT_TEST(schema_versions_compare_by_number)
 {
     static const struct {
         const char *schema;
@@ -208,8 +199,7 @@ current_member(const struct leader_search *ls)
     return ls->members.names[ls->current];
 }
 
-static void
-silent_members_have_half_a_second_each(void **state OVS_UNUSED)
+UNIT_TEST(silent_members_have_half_a_second_each)
 {
     struct leader_search ls;
 
@@ -227,9 +217,7 @@ silent_members_have_half_a_second_each(void **state OVS_UNUSED)
     leader_search_uninit(&ls);
 }
 
-static void
-members_that_are_not_the_leader_have_a_fifth_of_a_second(
-    void **state OVS_UNUSED)
+UNIT_TEST(members_that_are_not_the_leader_have_a_fifth_of_a_second)
 {
     struct leader_search ls;
 
@@ -251,8 +239,7 @@ members_that_are_not_the_leader_have_a_fifth_of_a_second(
     leader_search_uninit(&ls);
 }
 
-static void
-the_leader_that_is_lost_is_tried_last(void **state OVS_UNUSED)
+UNIT_TEST(the_leader_that_is_lost_is_tried_last)
 {
     struct leader_search ls;
 
@@ -269,8 +256,7 @@ the_leader_that_is_lost_is_tried_last(void **state OVS_UNUSED)
     leader_search_uninit(&ls);
 }
 
-static void
-a_new_list_of_members_keeps_the_turn(void **state OVS_UNUSED)
+UNIT_TEST(a_new_list_of_members_keeps_the_turn)
 {
     struct leader_search ls;
 
@@ -293,9 +279,7 @@ a_new_list_of_members_keeps_the_turn(void **state OVS_UNUSED)
 
 /* A server that hangs is connected, but answers only once its contents are
  * there. */
-static void
-a_connected_server_answers_once_it_has_sent_its_contents(
-    void **state OVS_UNUSED)
+UNIT_TEST(a_connected_server_answers_once_it_has_sent_its_contents)
 {
     struct answers a = { .now = false };
 
@@ -315,8 +299,7 @@ a_connected_server_answers_once_it_has_sent_its_contents(
     assert_true(a.now);
 }
 
-static void
-a_member_that_does_not_answer_is_an_alarm(void **state OVS_UNUSED)
+UNIT_TEST(a_member_that_does_not_answer_is_an_alarm)
 {
     struct member_health *mh = member_health_create(&database_intent);
     struct json *alarms = json_array_create_empty();
@@ -351,28 +334,4 @@ a_member_that_does_not_answer_is_an_alarm(void **state OVS_UNUSED)
                      0);
     json_destroy(alarms);
     member_health_destroy(mh);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            a_connected_server_answers_once_it_has_sent_its_contents),
-        cmocka_unit_test(a_server_without_an_address_listens_on_sockets_only),
-        cmocka_unit_test(
-            a_server_with_an_address_trusts_controllers_and_its_relay_agents),
-        cmocka_unit_test(a_server_with_an_address_has_a_file_with_its_port),
-        cmocka_unit_test(members_are_read_from_the_cluster_status),
-        cmocka_unit_test(a_reply_that_is_no_status_has_no_members),
-        cmocka_unit_test(schema_versions_compare_by_number),
-        cmocka_unit_test(silent_members_have_half_a_second_each),
-        cmocka_unit_test(
-            members_that_are_not_the_leader_have_a_fifth_of_a_second),
-        cmocka_unit_test(the_leader_that_is_lost_is_tried_last),
-        cmocka_unit_test(a_new_list_of_members_keeps_the_turn),
-        cmocka_unit_test(a_member_that_does_not_answer_is_an_alarm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

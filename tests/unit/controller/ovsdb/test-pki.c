@@ -59,8 +59,8 @@ accepts(const char *ca, const char *identity, const char *as, time_t when)
     return ok;
 }
 
-static int
-set_up(void **state)
+int
+unit_test_set_up(void **state)
 {
     if (!mkdtemp(dir)) {
         return -1;
@@ -72,8 +72,8 @@ set_up(void **state)
     return 0;
 }
 
-static int
-tear_down(void **state)
+int
+unit_test_tear_down(void **state)
 {
     char *command = xasprintf("rm -r '%s'", dir);
     int status = system(command);
@@ -82,8 +82,7 @@ tear_down(void **state)
     return status;
 }
 
-static void
-databases_accept_controllers_only(void **state)
+UNIT_TEST(databases_accept_controllers_only)
 {
     time_t now = time(NULL);
     const char *ca = "controllers/c1/controllers-ca.pem";
@@ -92,8 +91,7 @@ databases_accept_controllers_only(void **state)
     assert_false(accepts(ca, "agents/h0/identity.pem", "sslclient", now));
 }
 
-static void
-relays_accept_agents_only(void **state)
+UNIT_TEST(relays_accept_agents_only)
 {
     time_t now = time(NULL);
     const char *ca = "controllers/c1/agents-ca.pem";
@@ -105,8 +103,7 @@ relays_accept_agents_only(void **state)
 
 /* A client reaches no other server, and no other certificate is a client's:
  * ca.pem is the authority of telemetry. */
-static void
-http_servers_accept_clients_only(void **state)
+UNIT_TEST(http_servers_accept_clients_only)
 {
     static const char *const others[] = {
         "controllers-ca.pem",
@@ -129,8 +126,7 @@ http_servers_accept_clients_only(void **state)
     assert_false(accepts(ca, "clients/eva/identity.pem", "sslserver", now));
 }
 
-static void
-an_agent_cannot_be_a_server(void **state)
+UNIT_TEST(an_agent_cannot_be_a_server)
 {
     time_t now = time(NULL);
 
@@ -142,8 +138,7 @@ an_agent_cannot_be_a_server(void **state)
                         "sslserver", now));
 }
 
-static void
-certificates_expire(void **state)
+UNIT_TEST(certificates_expire)
 {
     const char *ca = "controllers/c1/ca.pem";
     time_t now = time(NULL);
@@ -154,8 +149,7 @@ certificates_expire(void **state)
                          now + 91 * 86400));
 }
 
-static void
-the_common_name_is_the_host(void **state)
+UNIT_TEST(the_common_name_is_the_host)
 {
     X509 *cert = read_cert("agents/h0/identity.pem");
     char name[64];
@@ -166,8 +160,7 @@ the_common_name_is_the_host(void **state)
     X509_free(cert);
 }
 
-static void
-keys_are_private(void **state)
+UNIT_TEST(keys_are_private)
 {
     static const char *const files[] = {
         "controllers-ca.pem",       "agents-ca.pem",
@@ -185,8 +178,7 @@ keys_are_private(void **state)
     }
 }
 
-static void
-issuing_again_replaces_the_certificate(void **state)
+UNIT_TEST(issuing_again_replaces_the_certificate)
 {
     X509 *old = read_cert("agents/h0/identity.pem");
     X509 *new;
@@ -212,8 +204,7 @@ issuing_again_replaces_the_certificate(void **state)
     pki_list_free(entries, n);
 }
 
-static void
-names_are_checked(void **state)
+UNIT_TEST(names_are_checked)
 {
     static const char *const bad[] = { "", "..", "a/b", "a b", "ü" };
 
@@ -223,22 +214,4 @@ names_are_checked(void **state)
     }
     assert_says(pki_issue("/nonexistent", PKI_AGENT, "h0", NULL, 1),
                 "controllers-ca.pem: ");
-}
-
-int
-main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(databases_accept_controllers_only),
-        cmocka_unit_test(relays_accept_agents_only),
-        cmocka_unit_test(http_servers_accept_clients_only),
-        cmocka_unit_test(an_agent_cannot_be_a_server),
-        cmocka_unit_test(certificates_expire),
-        cmocka_unit_test(the_common_name_is_the_host),
-        cmocka_unit_test(keys_are_private),
-        cmocka_unit_test(issuing_again_replaces_the_certificate),
-        cmocka_unit_test(names_are_checked),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -90,8 +90,7 @@ assert_elephants(const struct placed_job *jobs, size_t n_jobs,
 #define BOTH(SRC, DST, LEVEL, BITS) { SRC, DST, LEVEL, BITS }, \
                                     { DST, SRC, LEVEL, BITS }
 
-static void
-large_traffic_between_leaves_is_an_elephant(void **state OVS_UNUSED)
+UNIT_TEST(large_traffic_between_leaves_is_an_elephant)
 {
     assert_elephants((struct placed_job[]) {
                          { "a", "h0", "h2", 1, 0, 10 },
@@ -100,8 +99,7 @@ large_traffic_between_leaves_is_an_elephant(void **state OVS_UNUSED)
                      }, 2);
 }
 
-static void
-traffic_within_a_leaf_or_of_unknown_hosts_is_not(void **state OVS_UNUSED)
+UNIT_TEST(traffic_within_a_leaf_or_of_unknown_hosts_is_not)
 {
     assert_elephants((struct placed_job[]) {
                          { "a", "h0", "h1", 0, 0, 10 },
@@ -109,16 +107,14 @@ traffic_within_a_leaf_or_of_unknown_hosts_is_not(void **state OVS_UNUSED)
                      }, 2, NULL, 0);
 }
 
-static void
-jobs_without_a_level_have_no_elephants(void **state OVS_UNUSED)
+UNIT_TEST(jobs_without_a_level_have_no_elephants)
 {
     assert_elephants((struct placed_job[]) {
                          { "a", "h0", "h2", -1, 0, 10 },
                      }, 1, NULL, 0);
 }
 
-static void
-elephants_are_sorted_by_rank_and_added_up_by_level(void **state OVS_UNUSED)
+UNIT_TEST(elephants_are_sorted_by_rank_and_added_up_by_level)
 {
     assert_elephants((struct placed_job[]) {
                          { "a", "h1", "h3", 2, 2, 10 },
@@ -127,17 +123,4 @@ elephants_are_sorted_by_rank_and_added_up_by_level(void **state OVS_UNUSED)
                      }, 3, (struct route_demand[]) {
                          BOTH(0, 2, 0, 3e10), BOTH(1, 3, 2, 1e10),
                      }, 4);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_traffic_between_leaves_is_an_elephant),
-        cmocka_unit_test(traffic_within_a_leaf_or_of_unknown_hosts_is_not),
-        cmocka_unit_test(jobs_without_a_level_have_no_elephants),
-        cmocka_unit_test(elephants_are_sorted_by_rank_and_added_up_by_level),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

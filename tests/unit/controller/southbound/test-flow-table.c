@@ -132,8 +132,7 @@ assert_changes(const struct flow_table *wanted,
     assert_is(changes(wanted, there, max), want);
 }
 
-static void
-equal_tables_need_no_messages(void **state OVS_UNUSED)
+UNIT_TEST(equal_tables_need_no_messages)
 {
     struct flow_table *wanted = flow_table_create();
     struct flow_table *there = flow_table_create();
@@ -153,8 +152,7 @@ equal_tables_need_no_messages(void **state OVS_UNUSED)
     flow_table_destroy(there);
 }
 
-static void
-only_differences_are_sent(void **state OVS_UNUSED)
+UNIT_TEST(only_differences_are_sent)
 {
     static const uint32_t ports[] = { 10, 11 };
     struct flow_table *wanted = flow_table_create();
@@ -185,8 +183,7 @@ only_differences_are_sent(void **state OVS_UNUSED)
     flow_table_destroy(there);
 }
 
-static void
-a_changed_timeout_is_repaired_and_foreign_flows_stay(void **state OVS_UNUSED)
+UNIT_TEST(a_changed_timeout_is_repaired_and_foreign_flows_stay)
 {
     struct flow_table *wanted = flow_table_create();
     struct flow_table *others = flow_table_create();
@@ -209,8 +206,7 @@ a_changed_timeout_is_repaired_and_foreign_flows_stay(void **state OVS_UNUSED)
     flow_table_destroy(there);
 }
 
-static void
-dumped_groups_are_compared(void **state OVS_UNUSED)
+UNIT_TEST(dumped_groups_are_compared)
 {
     static const uint32_t ports[] = { 10, 11, 12 };
     struct ofpbuf *request = ofputil_encode_group_desc_request(OFP13_VERSION,
@@ -279,8 +275,7 @@ names(const struct flow_table *ft, const struct flow_table *removed,
     return found;
 }
 
-static void
-a_removed_flow_is_found_by_its_match_and_priority(void **state OVS_UNUSED)
+UNIT_TEST(a_removed_flow_is_found_by_its_match_and_priority)
 {
     struct flow_table *wanted = flow_table_create();
     struct flow_table *removed = flow_table_create();
@@ -298,8 +293,7 @@ a_removed_flow_is_found_by_its_match_and_priority(void **state OVS_UNUSED)
     flow_table_destroy(wanted);
 }
 
-static void
-a_truncated_dump_is_refused(void **state OVS_UNUSED)
+UNIT_TEST(a_truncated_dump_is_refused)
 {
     struct flow_table *wanted = flow_table_create();
     struct ofpbuf *whole;
@@ -325,19 +319,4 @@ a_truncated_dump_is_refused(void **state OVS_UNUSED)
     }
     ofpbuf_delete(whole);
     flow_table_destroy(wanted);
-}
-
-int
-main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_tables_need_no_messages),
-        cmocka_unit_test(only_differences_are_sent),
-        cmocka_unit_test(a_changed_timeout_is_repaired_and_foreign_flows_stay),
-        cmocka_unit_test(dumped_groups_are_compared),
-        cmocka_unit_test(a_removed_flow_is_found_by_its_match_and_priority),
-        cmocka_unit_test(a_truncated_dump_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,8 +138,7 @@ n_alarms(const struct fabric *f, const char *first)
     return n;
 }
 
-static void
-right_cables_raise_no_alarm(void **state OVS_UNUSED)
+UNIT_TEST(right_cables_raise_no_alarm)
 {
     struct fabric f;
 
@@ -156,8 +155,7 @@ right_cables_raise_no_alarm(void **state OVS_UNUSED)
     fabric_uninit(&f);
 }
 
-static void
-two_swapped_cables_raise_alarms(void **state OVS_UNUSED)
+UNIT_TEST(two_swapped_cables_raise_alarms)
 {
     struct fabric f;
 
@@ -186,8 +184,7 @@ two_swapped_cables_raise_alarms(void **state OVS_UNUSED)
     fabric_uninit(&f);
 }
 
-static void
-a_silent_cable_raises_an_alarm(void **state OVS_UNUSED)
+UNIT_TEST(a_silent_cable_raises_an_alarm)
 {
     struct fabric f;
 
@@ -205,8 +202,7 @@ a_silent_cable_raises_an_alarm(void **state OVS_UNUSED)
     fabric_uninit(&f);
 }
 
-static void
-a_probe_without_the_key_is_ignored(void **state OVS_UNUSED)
+UNIT_TEST(a_probe_without_the_key_is_ignored)
 {
     struct fabric f;
     struct lldp_frame forged;
@@ -237,8 +233,7 @@ a_probe_without_the_key_is_ignored(void **state OVS_UNUSED)
     fabric_uninit(&f);
 }
 
-static void
-a_probe_counts_once(void **state OVS_UNUSED)
+UNIT_TEST(a_probe_counts_once)
 {
     struct fabric f, other;
     struct lldp_frame old;
@@ -269,8 +264,7 @@ a_probe_counts_once(void **state OVS_UNUSED)
 }
 
 /* An attacker's copy always arrives before the probe. */
-static void
-a_copy_that_overtakes_a_probe_raises_no_alarm(void **state OVS_UNUSED)
+UNIT_TEST(a_copy_that_overtakes_a_probe_raises_no_alarm)
 {
     struct fabric f;
 
@@ -291,8 +285,7 @@ a_copy_that_overtakes_a_probe_raises_no_alarm(void **state OVS_UNUSED)
     fabric_uninit(&f);
 }
 
-static void
-frames_above_the_limit_are_ignored(void **state OVS_UNUSED)
+UNIT_TEST(frames_above_the_limit_are_ignored)
 {
     struct lldp_frame junk = { .n = 60 };
     struct fabric f;
@@ -330,8 +323,7 @@ read_key(size_t n, mode_t mode, struct lldp_key *k)
     return error;
 }
 
-static void
-an_invalid_key_file_is_refused(void **state OVS_UNUSED)
+UNIT_TEST(an_invalid_key_file_is_refused)
 {
     static const struct {
         size_t n;
@@ -357,21 +349,4 @@ an_invalid_key_file_is_refused(void **state OVS_UNUSED)
     assert_int_equal(k.n, LLDP_MIN_KEY);
     assert_null(read_key(LLDP_MAX_KEY, 0600, &k));
     assert_int_equal(k.n, LLDP_MAX_KEY);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_cables_raise_no_alarm),
-        cmocka_unit_test(two_swapped_cables_raise_alarms),
-        cmocka_unit_test(a_silent_cable_raises_an_alarm),
-        cmocka_unit_test(a_probe_without_the_key_is_ignored),
-        cmocka_unit_test(a_probe_counts_once),
-        cmocka_unit_test(a_copy_that_overtakes_a_probe_raises_no_alarm),
-        cmocka_unit_test(frames_above_the_limit_are_ignored),
-        cmocka_unit_test(an_invalid_key_file_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

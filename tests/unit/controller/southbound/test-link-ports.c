@@ -94,8 +94,7 @@ static const struct part leaf_spine[] = {
     { "b", "t", "1Gbit" }, { "c", "s", "1Gbit" }, { "c", "t", "1Gbit" },
 };
 
-static void
-the_uplinks_of_a_leaf_are_one_port(void **state OVS_UNUSED)
+UNIT_TEST(the_uplinks_of_a_leaf_are_one_port)
 {
     struct topology *t = make_topology("abcst", leaf_spine, 6, "abc");
     struct routes *r = routes_create(t);
@@ -111,8 +110,7 @@ the_uplinks_of_a_leaf_are_one_port(void **state OVS_UNUSED)
     topology_destroy(t);
 }
 
-static void
-traffic_avoids_links_that_are_down(void **state OVS_UNUSED)
+UNIT_TEST(traffic_avoids_links_that_are_down)
 {
     struct topology *t = make_topology("abcst", leaf_spine, 6, "abc");
     struct routes *r = routes_create(t);
@@ -137,8 +135,7 @@ traffic_avoids_links_that_are_down(void **state OVS_UNUSED)
 }
 
 /* A switch divides its traffic evenly, whatever the links can carry. */
-static void
-links_of_different_capacity_are_different_ports(void **state OVS_UNUSED)
+UNIT_TEST(links_of_different_capacity_are_different_ports)
 {
     static const struct part links[] = {
         { "a", "b", "1Gbit" }, { "a", "b", "1Gbit" }, { "a", "b", "500Mbit" },
@@ -156,8 +153,7 @@ links_of_different_capacity_are_different_ports(void **state OVS_UNUSED)
 
 /* Two pods of two leaves and two aggregation switches, each of these under two
  * cores: the links between tiers are the ports. */
-static void
-the_uplinks_of_a_pod_are_one_port(void **state OVS_UNUSED)
+UNIT_TEST(the_uplinks_of_a_pod_are_one_port)
 {
     static const struct part links[] = {
         { "a", "e", "1Gbit" }, { "a", "f", "1Gbit" }, { "b", "e", "1Gbit" },
@@ -180,8 +176,7 @@ the_uplinks_of_a_pod_are_one_port(void **state OVS_UNUSED)
     topology_destroy(t);
 }
 
-static void
-a_name_lists_two_switches(void **state OVS_UNUSED)
+UNIT_TEST(a_name_lists_two_switches)
 {
     static const struct part links[] = {
         { "a", "s", "1Gbit" }, { "a", "t", "1Gbit" }, { "a", "u", "1Gbit" },
@@ -196,18 +191,4 @@ a_name_lists_two_switches(void **state OVS_UNUSED)
     fabric_destroy(f);
     routes_destroy(r);
     topology_destroy(t);
-}
-
-int
-main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_uplinks_of_a_leaf_are_one_port),
-        cmocka_unit_test(traffic_avoids_links_that_are_down),
-        cmocka_unit_test(links_of_different_capacity_are_different_ports),
-        cmocka_unit_test(the_uplinks_of_a_pod_are_one_port),
-        cmocka_unit_test(a_name_lists_two_switches),
-    };
-
-    return cmocka_run_group_tests_name("link-ports", tests, NULL, NULL);
 }

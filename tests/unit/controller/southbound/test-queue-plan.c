@@ -39,8 +39,7 @@ assert_config(struct smap *config, const char *key, const char *value)
     assert_string_equal(is, value);
 }
 
-static void
-each_port_of_a_switch_has_its_queues(void **state OVS_UNUSED)
+UNIT_TEST(each_port_of_a_switch_has_its_queues)
 {
     struct topology *t = fabric();
     struct policy *policy = stage_policy();
@@ -81,8 +80,7 @@ each_port_of_a_switch_has_its_queues(void **state OVS_UNUSED)
 
 /* The other kinds, and links so slow that the min share is below the minimum
  * of HTB. */
-static void
-the_kind_selects_the_configuration(void **state OVS_UNUSED)
+UNIT_TEST(the_kind_selects_the_configuration)
 {
     struct topology *t = fabric();
     struct policy *policy = stage_policy();
@@ -129,8 +127,7 @@ the_kind_selects_the_configuration(void **state OVS_UNUSED)
     topology_destroy(t);
 }
 
-static void
-plans_that_differ_are_not_equal(void **state OVS_UNUSED)
+UNIT_TEST(plans_that_differ_are_not_equal)
 {
     struct topology *t = fabric();
     struct policy *policy = stage_policy();
@@ -150,16 +147,4 @@ plans_that_differ_are_not_equal(void **state OVS_UNUSED)
     queue_plan_destroy(b);
     policy_destroy(policy);
     topology_destroy(t);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_port_of_a_switch_has_its_queues),
-        cmocka_unit_test(the_kind_selects_the_configuration),
-        cmocka_unit_test(plans_that_differ_are_not_equal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,8 +62,7 @@ queue_of(const struct flow_table *ft, uint8_t dscp, enum ofpact_type *next)
     return ofpact_get_SET_QUEUE(a)->queue_id;
 }
 
-static void
-levels_select_queues_from_control_to_default(void **state OVS_UNUSED)
+UNIT_TEST(levels_select_queues_from_control_to_default)
 {
     struct policy *policy = read_policy();
     struct flow_table *ft = switch_flows_alone(policy);
@@ -80,8 +79,7 @@ levels_select_queues_from_control_to_default(void **state OVS_UNUSED)
     policy_destroy(policy);
 }
 
-static void
-a_leaf_outputs_to_its_hosts_and_groups_its_uplinks(void **state OVS_UNUSED)
+UNIT_TEST(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks)
 {
     struct policy *policy = read_policy();
     struct topology *t = read_leaf_spine();
@@ -122,8 +120,7 @@ a_leaf_outputs_to_its_hosts_and_groups_its_uplinks(void **state OVS_UNUSED)
     policy_destroy(policy);
 }
 
-static void
-an_elephant_has_a_flow_at_each_switch_of_its_path(void **state OVS_UNUSED)
+UNIT_TEST(an_elephant_has_a_flow_at_each_switch_of_its_path)
 {
     struct policy *policy = read_policy();
     struct topology *t = read_leaf_spine();
@@ -145,8 +142,7 @@ an_elephant_has_a_flow_at_each_switch_of_its_path(void **state OVS_UNUSED)
     policy_destroy(policy);
 }
 
-static void
-probes_are_received_from_links_only(void **state OVS_UNUSED)
+UNIT_TEST(probes_are_received_from_links_only)
 {
     struct policy *policy = read_policy();
     struct topology *t = read_leaf_spine();
@@ -171,17 +167,4 @@ probes_are_received_from_links_only(void **state OVS_UNUSED)
     routes_destroy(routes);
     topology_destroy(t);
     policy_destroy(policy);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_select_queues_from_control_to_default),
-        cmocka_unit_test(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks),
-        cmocka_unit_test(an_elephant_has_a_flow_at_each_switch_of_its_path),
-        cmocka_unit_test(probes_are_received_from_links_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

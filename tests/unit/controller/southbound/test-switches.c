@@ -15,8 +15,7 @@
 #include "util.h"
 
 /* Invalid identities and their error. */
-static void
-an_invalid_identity_is_refused(void **state OVS_UNUSED)
+UNIT_TEST(an_invalid_identity_is_refused)
 {
     static const char *const bad[] = {
         "", "leaf0", "1:leaf0", "0000000000000000:leaf0",
@@ -40,8 +39,7 @@ an_invalid_identity_is_refused(void **state OVS_UNUSED)
     switches_destroy(ss);
 }
 
-static void
-a_switch_has_one_identity(void **state OVS_UNUSED)
+UNIT_TEST(a_switch_has_one_identity)
 {
     struct switches *ss = switches_create();
     char *error;
@@ -83,8 +81,7 @@ is_closed(struct stream *stream)
     return !n;
 }
 
-static void
-only_the_leader_connects_to_switches(void **state OVS_UNUSED)
+UNIT_TEST(only_the_leader_connects_to_switches)
 {
     char *listener = xasprintf("punix:/tmp/test-switches.%ld.sock",
                                (long) getpid());
@@ -116,16 +113,4 @@ only_the_leader_connects_to_switches(void **state OVS_UNUSED)
     cluster_destroy(cluster);
     switches_destroy(ss);
     free(listener);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_invalid_identity_is_refused),
-        cmocka_unit_test(a_switch_has_one_identity),
-        cmocka_unit_test(only_the_leader_connects_to_switches),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ leaf_spine(void)
     return t;
 }
 
-static void
-a_valid_file_is_read(void **state OVS_UNUSED)
+UNIT_TEST(a_valid_file_is_read)
 {
     struct topology *t = leaf_spine();
 
@@ -55,8 +54,7 @@ a_valid_file_is_read(void **state OVS_UNUSED)
 }
 
 /* Invalid files and the member at fault. */
-static void
-an_error_names_the_member(void **state OVS_UNUSED)
+UNIT_TEST(an_error_names_the_member)
 {
     static const struct {
         const char *name, *error;
@@ -107,8 +105,7 @@ an_error_names_the_member(void **state OVS_UNUSED)
     }
 }
 
-static void
-all_shortest_paths_are_used(void **state OVS_UNUSED)
+UNIT_TEST(all_shortest_paths_are_used)
 {
     struct topology *t = leaf_spine();
     struct routes *r = routes_create(t);
@@ -128,8 +125,7 @@ all_shortest_paths_are_used(void **state OVS_UNUSED)
     topology_destroy(t);
 }
 
-static void
-links_that_are_down_are_avoided(void **state OVS_UNUSED)
+UNIT_TEST(links_that_are_down_are_avoided)
 {
     struct topology *t = leaf_spine();
     struct routes *r = routes_create(t);
@@ -157,8 +153,7 @@ spine_of(const struct route_path *path)
     return path->hops[1].out.sw;
 }
 
-static void
-elephants_are_distributed_and_keep_their_paths(void **state OVS_UNUSED)
+UNIT_TEST(elephants_are_distributed_and_keep_their_paths)
 {
     static const struct route_demand demands[] = {
         { .src = 0, .dst = 2, .dscp = 48, .bits = 8e9 },
@@ -201,18 +196,4 @@ elephants_are_distributed_and_keep_their_paths(void **state OVS_UNUSED)
     assert_int_equal(spine_of(&paths[0]), first);
     routes_destroy(r);
     topology_destroy(t);
-}
-
-int
-main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_valid_file_is_read),
-        cmocka_unit_test(an_error_names_the_member),
-        cmocka_unit_test(all_shortest_paths_are_used),
-        cmocka_unit_test(links_that_are_down_are_avoided),
-        cmocka_unit_test(elephants_are_distributed_and_keep_their_paths),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

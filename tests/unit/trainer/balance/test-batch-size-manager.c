@@ -80,8 +80,7 @@ iterate(struct cluster *c, int *changed)
 
 /* With exact times either mode is balanced before 50 iterations and moves
  * nothing then. */
-static void
-exact_times_converge_and_rest(void **state)
+UNIT_TEST(exact_times_converge_and_rest)
 {
     for (int mode = BATCH_SIZE_CPU; mode <= BATCH_SIZE_GPU; mode++) {
         for (int seed = 1; seed <= N_CLUSTERS; seed++) {
@@ -104,8 +103,7 @@ exact_times_converge_and_rest(void **state)
 
 /* Communication of one worker takes longer from iteration 150 on; it is
  * balanced again before 30 more, with some jitter, and without. */
-static void
-a_bandwidth_cut_is_absorbed(void **state)
+UNIT_TEST(a_bandwidth_cut_is_absorbed)
 {
     for (int seed = 1; seed <= N_CLUSTERS; seed++) {
         struct cluster c;
@@ -127,8 +125,7 @@ a_bandwidth_cut_is_absorbed(void **state)
     }
 }
 
-static void
-a_slower_worker_gets_less(void **state)
+UNIT_TEST(a_slower_worker_gets_less)
 {
     struct cluster c;
     int changed;
@@ -145,8 +142,7 @@ a_slower_worker_gets_less(void **state)
 }
 
 /* Jitter alone moves samples in few iterations. */
-static void
-jitter_moves_little(void **state)
+UNIT_TEST(jitter_moves_little)
 {
     for (int mode = BATCH_SIZE_CPU; mode <= BATCH_SIZE_GPU; mode++) {
         int n_changes = 0, n = 0;
@@ -170,8 +166,7 @@ jitter_moves_little(void **state)
 }
 
 /* Workers report when they like: nothing moves until all have. */
-static void
-all_must_report(void **state)
+UNIT_TEST(all_must_report)
 {
     struct batch_size_config config = {
         .mode = BATCH_SIZE_CPU, .n_workers = 2, .batch = 30,
@@ -195,8 +190,7 @@ all_must_report(void **state)
     batch_size_manager_destroy(bsm);
 }
 
-static void
-memory_bounds_are_kept(void **state)
+UNIT_TEST(memory_bounds_are_kept)
 {
     const uint32_t max[] = { 10, 0, 3, 40 };
 
@@ -225,8 +219,7 @@ memory_bounds_are_kept(void **state)
 }
 
 /* A straggler in the flat part of its time keeps its samples. */
-static void
-saturated_workers_are_left_alone(void **state)
+UNIT_TEST(saturated_workers_are_left_alone)
 {
     struct batch_size_config config = {
         .mode = BATCH_SIZE_GPU, .n_workers = 2, .batch = 64,
@@ -245,8 +238,7 @@ saturated_workers_are_left_alone(void **state)
     batch_size_manager_destroy(bsm);
 }
 
-static void
-what_cannot_be_is_refused(void **state)
+UNIT_TEST(what_cannot_be_is_refused)
 {
     static const uint32_t max[] = { 5, 6 };
     static const struct {
@@ -272,8 +264,7 @@ what_cannot_be_is_refused(void **state)
     batch_size_manager_destroy(NULL);
 }
 
-static void
-parts_are_by_largest_remainder(void **state)
+UNIT_TEST(parts_are_by_largest_remainder)
 {
     static const uint32_t wide[] = { 1000, 1000, 1000 };
     static const uint32_t tight[] = { 1000, 2, 1000 };
@@ -293,8 +284,7 @@ parts_are_by_largest_remainder(void **state)
 }
 
 /* Any split of a batch makes the update of one worker with all of it. */
-static void
-shares_make_the_whole_batchs_gradient(void **state)
+UNIT_TEST(shares_make_the_whole_batchs_gradient)
 {
     enum { N = 64, BATCH = 100 };
     static float samples[BATCH][N];
@@ -331,23 +321,4 @@ shares_make_the_whole_batchs_gradient(void **state)
             assert_true(fabs(sum[i] - whole) < 2e-6);
         }
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_times_converge_and_rest),
-        cmocka_unit_test(a_bandwidth_cut_is_absorbed),
-        cmocka_unit_test(a_slower_worker_gets_less),
-        cmocka_unit_test(jitter_moves_little),
-        cmocka_unit_test(all_must_report),
-        cmocka_unit_test(memory_bounds_are_kept),
-        cmocka_unit_test(saturated_workers_are_left_alone),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(parts_are_by_largest_remainder),
-        cmocka_unit_test(shares_make_the_whole_batchs_gradient),
-    };
-    return cmocka_run_group_tests_name("batch-size-manager", tests, NULL,
-                                       NULL);
 }

@@ -14,8 +14,7 @@
     for (const struct predictor_class *const *iter_ = predictor_classes, \
          *CLASS; (CLASS = *iter_); iter_++)
 
-static void
-classes_are_found_by_name(void **state)
+UNIT_TEST(classes_are_found_by_name)
 {
     int n = 0;
 
@@ -27,8 +26,7 @@ classes_are_found_by_name(void **state)
     assert_null(predictor_class_find("oracle"));
 }
 
-static void
-nothing_is_known_at_first(void **state)
+UNIT_TEST(nothing_is_known_at_first)
 {
     FOR_EACH_CLASS (class) {
         struct predictor *p = predictor_create(class, 1);
@@ -45,8 +43,7 @@ nothing_is_known_at_first(void **state)
 }
 
 /* After a lasting change each finds the new speed, at any scale. */
-static void
-a_constant_speed_is_learned(void **state)
+UNIT_TEST(a_constant_speed_is_learned)
 {
     FOR_EACH_CLASS (class) {
         for (double scale = 1e-3; scale < 1e9; scale *= 1e3) {
@@ -69,8 +66,7 @@ a_constant_speed_is_learned(void **state)
     }
 }
 
-static void
-the_seed_decides_everything(void **state)
+UNIT_TEST(the_seed_decides_everything)
 {
     FOR_EACH_CLASS (class) {
         struct predictor *a = predictor_create(class, 7);
@@ -93,8 +89,7 @@ the_seed_decides_everything(void **state)
 
 /* Whatever comes, the prediction stays among the speeds that there were, or
  * at half the lowest. */
-static void
-predictions_are_bounded(void **state)
+UNIT_TEST(predictions_are_bounded)
 {
     FOR_EACH_CLASS (class) {
         struct predictor *p = predictor_create(class, 1);
@@ -137,8 +132,7 @@ errors_with_uses(const struct predictor_class *class)
     return sum;
 }
 
-static void
-narx_foresees_what_the_uses_tell(void **state)
+UNIT_TEST(narx_foresees_what_the_uses_tell)
 {
     double narx = errors_with_uses(&predictor_narx);
 
@@ -149,8 +143,7 @@ narx_foresees_what_the_uses_tell(void **state)
 }
 
 /* ARIMA and the networks find that a speed alternates; the others cannot. */
-static void
-regular_changes_are_learned(void **state)
+UNIT_TEST(regular_changes_are_learned)
 {
     static const struct predictor_class *const classes[] = {
         &predictor_arima, &predictor_rnn, &predictor_lstm, &predictor_narx,
@@ -209,8 +202,7 @@ check_gradient(const struct neural_class *class)
     }
 }
 
-static void
-gradients_are_right(void **state)
+UNIT_TEST(gradients_are_right)
 {
     check_gradient(predictor_narx.network);
     check_gradient(predictor_rnn.network);
@@ -225,8 +217,7 @@ begin_at_zero(const struct neural_class *class, float *weights,
 }
 
 /* Adam finds the minimum of a parabola. */
-static void
-steps_lead_down(void **state)
+UNIT_TEST(steps_lead_down)
 {
     static const struct neural_class parabola = {
         .n_weights = 2, .rate = 0.01f, .init = begin_at_zero,
@@ -246,21 +237,4 @@ steps_lead_down(void **state)
     assert_true(fabsf(net->weights[0] - 3) < 0.01f);
     assert_true(fabsf(net->weights[1] + 1) < 0.01f);
     predictor_destroy(&net->up);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_are_found_by_name),
-        cmocka_unit_test(nothing_is_known_at_first),
-        cmocka_unit_test(a_constant_speed_is_learned),
-        cmocka_unit_test(the_seed_decides_everything),
-        cmocka_unit_test(predictions_are_bounded),
-        cmocka_unit_test(narx_foresees_what_the_uses_tell),
-        cmocka_unit_test(regular_changes_are_learned),
-        cmocka_unit_test(gradients_are_right),
-        cmocka_unit_test(steps_lead_down),
-    };
-    return cmocka_run_group_tests_name("predictor", tests, NULL, NULL);
 }

@@ -39,8 +39,7 @@ seconds(const char *members, uint32_t n, double t)
     return s;
 }
 
-static void
-a_batch_takes_its_samples_time(void **state)
+UNIT_TEST(a_batch_takes_its_samples_time)
 {
     struct speed_profile *sp = speed_profile_create_constant(0.002);
 
@@ -52,8 +51,7 @@ a_batch_takes_its_samples_time(void **state)
                 1);
 }
 
-static void
-below_saturation_a_batch_takes_as_long(void **state)
+UNIT_TEST(below_saturation_a_batch_takes_as_long)
 {
     const char *gpu = "\"samples_per_s\": 100, \"saturation\": 40";
 
@@ -62,8 +60,7 @@ below_saturation_a_batch_takes_as_long(void **state)
     assert_near(seconds(gpu, 80, 0), 0.8);
 }
 
-static void
-a_step_in_the_middle_counts_from_there(void **state)
+UNIT_TEST(a_step_in_the_middle_counts_from_there)
 {
     const char *steps = "\"samples_per_s\": 100, \"steps\": ["
                         "{\"at_s\": 10, \"factor\": 0.5},"
@@ -77,8 +74,7 @@ a_step_in_the_middle_counts_from_there(void **state)
     assert_near(seconds(steps, 700, 9), 1 + 10 + 4);
 }
 
-static void
-steps_repeat(void **state)
+UNIT_TEST(steps_repeat)
 {
     const char *steps = "\"samples_per_s\": 1, \"repeat_s\": 4, \"steps\": ["
                         "{\"at_s\": 1, \"factor\": 0.5},"
@@ -92,8 +88,7 @@ steps_repeat(void **state)
     assert_near(seconds(steps, 2, 403.5), 0.5 + 1 + 1);
 }
 
-static void
-drift_sinks_and_rises(void **state)
+UNIT_TEST(drift_sinks_and_rises)
 {
     const char *drift = "\"samples_per_s\": 1,"
                         "\"drift\": {\"period_s\": 100, \"depth\": 0.5}";
@@ -103,8 +98,7 @@ drift_sinks_and_rises(void **state)
     assert_near(seconds(drift, 1, 100), 1);
 }
 
-static void
-use_shows_steps_and_drift(void **state)
+UNIT_TEST(use_shows_steps_and_drift)
 {
     struct speed_profile *sp = profile(
         "\"samples_per_s\": 1, \"steps\":"
@@ -121,8 +115,7 @@ use_shows_steps_and_drift(void **state)
 }
 
 /* Over many batches chance is as asked for, and the seed decides it. */
-static void
-chance_is_as_asked_for(void **state)
+UNIT_TEST(chance_is_as_asked_for)
 {
     const char *members = "\"samples_per_s\": 1, \"jitter\": 0.1,"
                           "\"spikes\": {\"probability\": 0.1,"
@@ -154,8 +147,7 @@ chance_is_as_asked_for(void **state)
     speed_profile_destroy(c);
 }
 
-static void
-good_files_are_read(void **state)
+UNIT_TEST(good_files_are_read)
 {
     struct speed_profile_set *set;
     struct speed_profile *sp;
@@ -181,8 +173,7 @@ good_files_are_read(void **state)
 }
 
 /* The words for each are in NAME.err beside NAME.json. */
-static void
-bad_files_are_refused(void **state)
+UNIT_TEST(bad_files_are_refused)
 {
     glob_t found;
 
@@ -208,8 +199,7 @@ bad_files_are_refused(void **state)
     globfree(&found);
 }
 
-static void
-a_file_that_is_not_there_is_a_message(void **state)
+UNIT_TEST(a_file_that_is_not_there_is_a_message)
 {
     struct speed_profile_set *set;
     char *error = speed_profile_set_from_file("/nonexistent", &set);
@@ -217,22 +207,4 @@ a_file_that_is_not_there_is_a_message(void **state)
     assert_non_null(error);
     assert_null(set);
     free(error);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_batch_takes_its_samples_time),
-        cmocka_unit_test(below_saturation_a_batch_takes_as_long),
-        cmocka_unit_test(a_step_in_the_middle_counts_from_there),
-        cmocka_unit_test(steps_repeat),
-        cmocka_unit_test(drift_sinks_and_rises),
-        cmocka_unit_test(use_shows_steps_and_drift),
-        cmocka_unit_test(chance_is_as_asked_for),
-        cmocka_unit_test(good_files_are_read),
-        cmocka_unit_test(bad_files_are_refused),
-        cmocka_unit_test(a_file_that_is_not_there_is_a_message),
-    };
-    return cmocka_run_group_tests_name("speed-profile", tests, NULL, NULL);
 }

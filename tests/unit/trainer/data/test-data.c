@@ -78,15 +78,13 @@ check_epochs(bool sparse)
     dataset_destroy(ds);
 }
 
-static void
-each_sample_comes_once_an_epoch(void **state)
+UNIT_TEST(each_sample_comes_once_an_epoch)
 {
     check_epochs(false);
     check_epochs(true);
 }
 
-static void
-generated_data_is_that_of_the_seed(void **state)
+UNIT_TEST(generated_data_is_that_of_the_seed)
 {
     struct dataset *(*const makers[])(const struct dataset_config *) = {
         dataset_generate, dataset_generate_images, dataset_generate_sparse,
@@ -153,8 +151,7 @@ put(const char *name, const void *bytes, size_t n)
 }
 
 /* Each sample is in one share, and a share has few labels. */
-static void
-shards_by_label_have_few_labels_and_all_samples(void **state)
+UNIT_TEST(shards_by_label_have_few_labels_and_all_samples)
 {
     enum { N_PEERS = 5, N_TRAIN = 1003 };
     const struct dataset_config config = {
@@ -202,8 +199,7 @@ static const struct dataset_config cifar_config = {
 };
 
 /* Two files to train on, of which the second is only needed in part. */
-static void
-reads_cifar_colour_by_colour(void **state)
+UNIT_TEST_BETWEEN(reads_cifar_colour_by_colour, make_folder, remove_folder)
 {
     static uint8_t bytes[3 * RECORD];
     struct dataset *ds;
@@ -236,8 +232,7 @@ check_message(char *error, const char *ending)
     free(wanted);
 }
 
-static void
-refuses_bad_cifar_files(void **state)
+UNIT_TEST_BETWEEN(refuses_bad_cifar_files, make_folder, remove_folder)
 {
     static uint8_t bytes[2 * RECORD];
     struct dataset *ds;
@@ -258,10 +253,9 @@ refuses_bad_cifar_files(void **state)
     assert_null(ds);
 }
 
-static void
-reads_libsvm_lines(void **state)
+UNIT_TEST_BETWEEN(reads_libsvm_lines, make_folder, remove_folder)
 {
-    static const char text[] = "# a comment\n"
+    static const char text[] = "\xef\xbb\xbf# a comment\n"
                                "+1 1:0.5 3:-2e1\n"
                                "\n"
                                "-1\n"
@@ -296,8 +290,7 @@ reads_libsvm_lines(void **state)
     free(path);
 }
 
-static void
-refuses_bad_libsvm_lines(void **state)
+UNIT_TEST_BETWEEN(refuses_bad_libsvm_lines, make_folder, remove_folder)
 {
     static const struct {
         const char *text, *message;
@@ -337,8 +330,7 @@ refuses_bad_libsvm_lines(void **state)
 
 /* Options. */
 
-static void
-options_say_what_model_and_data_are(void **state)
+UNIT_TEST(options_say_what_model_and_data_are)
 {
     static const struct {
         const char *argv[6];
@@ -384,8 +376,7 @@ options_say_what_model_and_data_are(void **state)
     }
 }
 
-static void
-large_models_need_enough_servers(void **state)
+UNIT_TEST(large_models_need_enough_servers)
 {
     static const struct {
         const char *name, *value;
@@ -442,8 +433,7 @@ unpack(const char *from, const char *to)
     free(command);
 }
 
-static void
-reads_the_real_sets(void **state)
+UNIT_TEST_BETWEEN(reads_the_real_sets, make_folder, remove_folder)
 {
     struct dataset_config mnist = {
         .n_inputs = 784, .n_classes = 10, .n_train = 3000, .n_held = 100,
@@ -484,26 +474,4 @@ reads_the_real_sets(void **state)
     assert_int_equal(ds->n_held, 100);
     dataset_destroy(ds);
     free(path);
-}
-
-#define IN_FOLDER(TEST) \
-    cmocka_unit_test_setup_teardown(TEST, make_folder, remove_folder)
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_sample_comes_once_an_epoch),
-        cmocka_unit_test(generated_data_is_that_of_the_seed),
-        cmocka_unit_test(shards_by_label_have_few_labels_and_all_samples),
-        IN_FOLDER(reads_cifar_colour_by_colour),
-        IN_FOLDER(refuses_bad_cifar_files),
-        IN_FOLDER(reads_libsvm_lines),
-        IN_FOLDER(refuses_bad_libsvm_lines),
-        cmocka_unit_test(options_say_what_model_and_data_are),
-        cmocka_unit_test(large_models_need_enough_servers),
-        IN_FOLDER(reads_the_real_sets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,7 @@ read_ratings(const char *text, struct ratings *r)
     return error;
 }
 
-static void
-reads_ratings_of_all_forms(void **state)
+UNIT_TEST(reads_ratings_of_all_forms)
 {
     static const char *const texts[] = {
         "7::30::4::978300760\n9::2::3.5::978302109\n",
@@ -70,8 +69,7 @@ reads_ratings_of_all_forms(void **state)
 #define RATING "not a rating, \"ROW::COLUMN::VALUE\" with \"::\", commas " \
                "or tabs, and a time after it, is allowed"
 
-static void
-refuses_what_is_no_rating(void **state)
+UNIT_TEST(refuses_what_is_no_rating)
 {
     static const struct {
         const char *text, *error;
@@ -96,8 +94,7 @@ refuses_what_is_no_rating(void **state)
 }
 
 /* Rows and columns have no gaps, and each one has a rating. */
-static void
-numbers_rows_and_columns_of_a_file(void **state)
+UNIT_TEST(numbers_rows_and_columns_of_a_file)
 {
     char path[] = "/tmp/ratings-XXXXXX";
     FILE *stream = fdopen(mkstemp(path), "w");
@@ -134,8 +131,7 @@ read_triples(const char *text, bool names, struct triples *t)
     return error;
 }
 
-static void
-reads_triples_of_both_forms(void **state)
+UNIT_TEST(reads_triples_of_both_forms)
 {
     static const struct triple right[] = { { 0, 0, 1 }, { 1, 1, 2 },
                                            { 2, 0, 1 } };
@@ -162,8 +158,7 @@ reads_triples_of_both_forms(void **state)
 #define NUMBERED "not a triple, \"SUBJECT OBJECT RELATION\" by numbers " \
                  "below 2^28 is allowed"
 
-static void
-refuses_what_is_no_triple(void **state)
+UNIT_TEST(refuses_what_is_no_triple)
 {
     static const struct {
         const char *text;
@@ -202,8 +197,7 @@ read_corpus(const char *text, uint32_t min_count, struct corpus *c)
     return error;
 }
 
-static void
-numbers_words_by_frequency(void **state)
+UNIT_TEST(numbers_words_by_frequency)
 {
     static const uint32_t right[] = { 1, 0, 0, 1, 0 };
     struct corpus c = { .n = 0 };
@@ -218,8 +212,7 @@ numbers_words_by_frequency(void **state)
     free(c.counts);
 }
 
-static void
-refuses_a_word_without_end(void **state)
+UNIT_TEST(refuses_a_word_without_end)
 {
     struct corpus c = { .n = 0 };
     char text[400], *error;
@@ -235,8 +228,7 @@ refuses_a_word_without_end(void **state)
 }
 
 /* The same seed makes the same, another one something else. */
-static void
-generates_the_same_of_a_seed(void **state)
+UNIT_TEST(generates_the_same_of_a_seed)
 {
     struct ratings_config of_ratings = { 50, 40, 500, 20, 1 };
     struct triples_config of_triples = { 50, 5, 500, 1 };
@@ -278,8 +270,7 @@ generates_the_same_of_a_seed(void **state)
 }
 
 /* Of each part of each epoch, and of each epoch of each worker. */
-static void
-gives_each_worker_each_block_once(void **state)
+UNIT_TEST(gives_each_worker_each_block_once)
 {
     for (int n = 1; n <= 9; n++) {
         struct blocking *b = blocking_create(103, n, 5);
@@ -320,8 +311,7 @@ gives_each_worker_each_block_once(void **state)
 
 /* Clusters of sizes by Zipf's law: nobody has much more than others, and
  * those that fit stay together. */
-static void
-keeps_clusters_together(void **state)
+UNIT_TEST(keeps_clusters_together)
 {
     enum { N = 5000, N_CLUSTERS = 60, N_WORKERS = 7 };
     uint32_t cluster_of[N];
@@ -375,8 +365,7 @@ unpack(const char *folder, const char *from, const char *to)
     free(command);
 }
 
-static void
-reads_fb15k237(void **state)
+UNIT_TEST(reads_fb15k237)
 {
     char folder[] = "/tmp/triples-XXXXXX", *command;
     struct triples_config config = { .seed = 1 };
@@ -397,8 +386,7 @@ reads_fb15k237(void **state)
     free(command);
 }
 
-static void
-reads_text8(void **state)
+UNIT_TEST(reads_text8)
 {
     char folder[] = "/tmp/corpus-XXXXXX", *path, *command;
     struct corpus_config config = { .n = 1000000, .min_count = 5 };
@@ -415,25 +403,4 @@ reads_text8(void **state)
     assert_int_equal(system(command), 0);
     free(command);
     free(path);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_ratings_of_all_forms),
-        cmocka_unit_test(refuses_what_is_no_rating),
-        cmocka_unit_test(numbers_rows_and_columns_of_a_file),
-        cmocka_unit_test(reads_triples_of_both_forms),
-        cmocka_unit_test(refuses_what_is_no_triple),
-        cmocka_unit_test(numbers_words_by_frequency),
-        cmocka_unit_test(refuses_a_word_without_end),
-        cmocka_unit_test(generates_the_same_of_a_seed),
-        cmocka_unit_test(gives_each_worker_each_block_once),
-        cmocka_unit_test(keeps_clusters_together),
-        cmocka_unit_test(reads_fb15k237),
-        cmocka_unit_test(reads_text8),
-    };
-
-    return cmocka_run_group_tests_name("key-data", tests, NULL, NULL);
 }

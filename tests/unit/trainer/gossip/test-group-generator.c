@@ -53,8 +53,7 @@ count_slots(int i)
     return n;
 }
 
-static void
-a_request_divides_all_idle_peers_without_overlap(void **state)
+UNIT_TEST(a_request_divides_all_idle_peers_without_overlap)
 {
     struct group_generator g;
     struct seeded random;
@@ -76,8 +75,7 @@ a_request_divides_all_idle_peers_without_overlap(void **state)
     }
 }
 
-static void
-heads_take_a_mean_before_their_machines(void **state)
+UNIT_TEST(heads_take_a_mean_before_their_machines)
 {
     struct group_generator g;
     struct seeded random;
@@ -106,8 +104,7 @@ heads_take_a_mean_before_their_machines(void **state)
 }
 
 /* Peer 7 finishes the first group and then is slow. */
-static void
-a_slow_peer_is_left_out(void **state)
+UNIT_TEST(a_slow_peer_is_left_out)
 {
     struct group_generator g;
     struct seeded random;
@@ -137,8 +134,7 @@ a_slow_peer_is_left_out(void **state)
 
 /* Peers with random speeds always get what they ask for, whatever the
  * machines; and an empty buffer is never filled twice. */
-static void
-each_request_has_an_answer(void **state)
+UNIT_TEST(each_request_has_an_answer)
 {
     static const int one[N];
     const int *const machines[] = { alone, pairs, one };
@@ -162,17 +158,4 @@ each_request_has_an_answer(void **state)
             assert_true(slots[from] >= finished[from]);
         }
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_divides_all_idle_peers_without_overlap),
-        cmocka_unit_test(heads_take_a_mean_before_their_machines),
-        cmocka_unit_test(a_slow_peer_is_left_out),
-        cmocka_unit_test(each_request_has_an_answer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

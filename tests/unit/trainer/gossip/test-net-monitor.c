@@ -11,8 +11,7 @@
 #include "trainer/gossip/agent-links.h"
 #include "trainer/gossip/net-monitor.h"
 
-static void
-a_link_that_changed_makes_a_policy_at_once(void **state)
+UNIT_TEST(a_link_that_changed_makes_a_policy_at_once)
 {
     const bool present[SYNC_MAX_PEERS] = { true, true, true, true };
     struct netmax_policy policy;
@@ -41,8 +40,7 @@ a_link_that_changed_makes_a_policy_at_once(void **state)
 }
 
 /* One direction counts for itself, and a change waits for its turn. */
-static void
-as_published_policies_have_a_fixed_interval(void **state)
+UNIT_TEST(as_published_policies_have_a_fixed_interval)
 {
     const bool present[SYNC_MAX_PEERS] = { true, true, true, true };
     struct netmax_policy policy;
@@ -78,8 +76,7 @@ foreseen(const float times[4])
     return monitor;
 }
 
-static void
-estimates_count_until_there_are_measurements(void **state)
+UNIT_TEST(estimates_count_until_there_are_measurements)
 {
     const bool present[SYNC_MAX_PEERS] = { true, true, true, true };
     const float times[4] = { 0.2f, NAN, 4, 0.2f };
@@ -105,8 +102,7 @@ estimates_count_until_there_are_measurements(void **state)
     assert_true(net_monitor_link(&monitor, 1, 2, 60 * 1000000) < 0.2);
 }
 
-static void
-measurements_change_by_the_factor_of_estimates(void **state)
+UNIT_TEST(measurements_change_by_the_factor_of_estimates)
 {
     struct net_monitor monitor
         = foreseen((float[]) { 0.2f, NAN, 0.2f, 0.2f });
@@ -132,8 +128,7 @@ bps_in(const char *reply, const char *address)
     return bps;
 }
 
-static void
-replies_of_agents_are_parsed(void **state)
+UNIT_TEST(replies_of_agents_are_parsed)
 {
     static const char reply[] =
         "{\"id\": 0, \"error\": null, \"result\": \"{\\\"left_bps\\\": 1e8, "
@@ -152,18 +147,4 @@ replies_of_agents_are_parsed(void **state)
     for (size_t i = 0; i < sizeof useless / sizeof useless[0]; i++) {
         assert_true(isnan(bps_in(useless[i], "10.0.0.2")));
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_link_that_changed_makes_a_policy_at_once),
-        cmocka_unit_test(as_published_policies_have_a_fixed_interval),
-        cmocka_unit_test(estimates_count_until_there_are_measurements),
-        cmocka_unit_test(measurements_change_by_the_factor_of_estimates),
-        cmocka_unit_test(replies_of_agents_are_parsed),
-    };
-
-    return cmocka_run_group_tests_name("net-monitor", tests, NULL, NULL);
 }

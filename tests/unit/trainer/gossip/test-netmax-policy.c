@@ -65,8 +65,7 @@ solve_lp(const double t[], double least, double total)
     return value;
 }
 
-static void
-a_row_is_as_good_as_the_lp(void **state)
+UNIT_TEST(a_row_is_as_good_as_the_lp)
 {
     int n_solved = 0, n_alone = 0, n_none = 0;
     struct seeded random;
@@ -111,8 +110,7 @@ fill_times(netmax_matrix t, double value)
     }
 }
 
-static void
-mixing_is_symmetric_and_doubly_stochastic(void **state)
+UNIT_TEST(mixing_is_symmetric_and_doubly_stochastic)
 {
     struct netmax_policy policy;
     netmax_matrix t, y;
@@ -142,8 +140,7 @@ mixing_is_symmetric_and_doubly_stochastic(void **state)
 }
 
 /* The circulant matrix of a ring has known eigenvalues. */
-static void
-lambda2_is_that_of_a_ring(void **state)
+UNIT_TEST(lambda2_is_that_of_a_ring)
 {
     netmax_matrix y;
 
@@ -156,8 +153,7 @@ lambda2_is_that_of_a_ring(void **state)
                 1e-12);
 }
 
-static void
-equal_links_have_equal_probabilities(void **state)
+UNIT_TEST(equal_links_have_equal_probabilities)
 {
     struct netmax_policy policy;
     netmax_matrix t;
@@ -173,8 +169,7 @@ equal_links_have_equal_probabilities(void **state)
     assert_true(policy.ar / policy.p[0][1] > 0.4);
 }
 
-static void
-a_slow_link_is_rarely_used_and_delays_no_peer(void **state)
+UNIT_TEST(a_slow_link_is_rarely_used_and_delays_no_peer)
 {
     static const double factors[] = { 3, 10, 30, 100 };
 
@@ -197,8 +192,7 @@ a_slow_link_is_rarely_used_and_delays_no_peer(void **state)
 
 /* However seldom slow links are asked, no step is shorter than its gradient;
  * and where all links take as long as that, all are asked. */
-static void
-a_step_without_a_pull_takes_time(void **state)
+UNIT_TEST(a_step_without_a_pull_takes_time)
 {
     double alone[SYNC_MAX_PEERS];
     struct netmax_policy policy;
@@ -220,8 +214,7 @@ a_step_without_a_pull_takes_time(void **state)
     assert_true(policy.tbar > 0.9 / N);
 }
 
-static void
-peers_that_are_gone_have_probability_0(void **state)
+UNIT_TEST(peers_that_are_gone_have_probability_0)
 {
     bool present[SYNC_MAX_PEERS];
     struct netmax_policy policy;
@@ -243,8 +236,7 @@ peers_that_are_gone_have_probability_0(void **state)
 
 /* The published optimisation keeps its own rules, finds the slow link, and is
  * not better than ours by our measure. */
-static void
-the_published_policy_avoids_a_slow_link(void **state)
+UNIT_TEST(the_published_policy_avoids_a_slow_link)
 {
     struct netmax_policy policy, ours;
     netmax_matrix t;
@@ -291,8 +283,7 @@ make_network(int n, bool few, bool present[], double alone[], netmax_matrix t)
 
 /* The figures were computed by Jacobi's method for each of the policies, and
  * by an optimisation of rows that left out one peer at a time. */
-static void
-the_bound_rejects_no_better_policy(void **state)
+UNIT_TEST(the_bound_rejects_no_better_policy)
 {
     static const struct {
         int n;
@@ -348,8 +339,7 @@ the_bound_rejects_no_better_policy(void **state)
     }
 }
 
-static void
-the_largest_job_has_a_policy(void **state)
+UNIT_TEST(the_largest_job_has_a_policy)
 {
     bool present[SYNC_MAX_PEERS];
     double alone[SYNC_MAX_PEERS];
@@ -373,23 +363,4 @@ the_largest_job_has_a_policy(void **state)
     assert_near(policy.lambda2,
                 netmax_policy_lambda2(SYNC_MAX_PEERS, present, y), 1e-12);
     assert_true(policy.lambda2 < 0.999);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_is_as_good_as_the_lp),
-        cmocka_unit_test(mixing_is_symmetric_and_doubly_stochastic),
-        cmocka_unit_test(lambda2_is_that_of_a_ring),
-        cmocka_unit_test(equal_links_have_equal_probabilities),
-        cmocka_unit_test(a_slow_link_is_rarely_used_and_delays_no_peer),
-        cmocka_unit_test(a_step_without_a_pull_takes_time),
-        cmocka_unit_test(peers_that_are_gone_have_probability_0),
-        cmocka_unit_test(the_published_policy_avoids_a_slow_link),
-        cmocka_unit_test(the_bound_rejects_no_better_policy),
-        cmocka_unit_test(the_largest_job_has_a_policy),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,8 +155,7 @@ check_sums(int n)
     }
 }
 
-static void
-rings_and_trees_give_all_peers_the_same_sum(void **state)
+UNIT_TEST(rings_and_trees_give_all_peers_the_same_sum)
 {
     check_sums(N);
     check_sums(2);
@@ -243,8 +242,7 @@ __wrap_peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
            && __real_peer_net_has_space(net, i, n);
 }
 
-static void
-prague_loses_no_message_to_a_full_queue(void **state)
+UNIT_TEST(prague_loses_no_message_to_a_full_queue)
 {
     static const char *const schemes[] = { "prague", "prague-smart" };
 
@@ -262,8 +260,7 @@ prague_loses_no_message_to_a_full_queue(void **state)
     crowded = false;
 }
 
-static void
-all_schemes_train_to_their_targets(void **state)
+UNIT_TEST(all_schemes_train_to_their_targets)
 {
     static const char *const schemes[] = {
         "allreduce", "allreduce-tree", "adpsgd", "adpsgd-atomic", "prague",
@@ -317,8 +314,7 @@ end_one(const char *scheme, int signal, bool survives)
     fclose(crew.out[2]);
 }
 
-static void
-gossip_continues_after_a_peer_died(void **state)
+UNIT_TEST(gossip_continues_after_a_peer_died)
 {
     end_one("netmax", SIGKILL, true);
     end_one("netmax-published", SIGKILL, true);
@@ -328,8 +324,7 @@ gossip_continues_after_a_peer_died(void **state)
     end_one("adpsgd", SIGSTOP, true);
 }
 
-static void
-schemes_that_need_all_peers_end_with_one_line(void **state)
+UNIT_TEST(schemes_that_need_all_peers_end_with_one_line)
 {
     end_one("allreduce", SIGKILL, false);
     end_one("prague", SIGKILL, false);
@@ -340,8 +335,7 @@ schemes_that_need_all_peers_end_with_one_line(void **state)
 }
 
 /* Who finds nobody to wait for does not train on. */
-static void
-a_peer_left_alone_ends_under_prague(void **state)
+UNIT_TEST(a_peer_left_alone_ends_under_prague)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -360,8 +354,7 @@ a_peer_left_alone_ends_under_prague(void **state)
     }
 }
 
-static void
-peers_of_another_training_are_refused(void **state)
+UNIT_TEST(peers_of_another_training_are_refused)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -381,8 +374,7 @@ peers_of_another_training_are_refused(void **state)
 }
 
 /* Two names of this host are two machines, of three peers and of two. */
-static void
-smart_groups_take_means_across_machines(void **state)
+UNIT_TEST(smart_groups_take_means_across_machines)
 {
     struct crew crew;
     char line[CREW_LINE], *at;
@@ -408,8 +400,7 @@ smart_groups_take_means_across_machines(void **state)
 }
 
 /* Each has few labels; what it knows of the others comes from its peers. */
-static void
-peers_with_few_labels_learn_all(void **state)
+UNIT_TEST(peers_with_few_labels_learn_all)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -430,8 +421,7 @@ peers_with_few_labels_learn_all(void **state)
     }
 }
 
-static void
-peers_with_other_shards_are_refused(void **state)
+UNIT_TEST(peers_with_other_shards_are_refused)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -453,8 +443,7 @@ peers_with_other_shards_are_refused(void **state)
 
 /* Both have no iterations left when peer 1 gets another target, so peer 0,
  * whose input ends, must learn of it to wait for peer 1. */
-static void
-a_peer_waits_for_one_that_resumes(void **state)
+UNIT_TEST(a_peer_waits_for_one_that_resumes)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -489,8 +478,7 @@ a_peer_waits_for_one_that_resumes(void **state)
     }
 }
 
-static void
-a_job_has_at_most_128_peers(void **state)
+UNIT_TEST(a_job_has_at_most_128_peers)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -507,25 +495,4 @@ a_job_has_at_most_128_peers(void **state)
     assert_true(crew_find_line(&crew, 0, "failed", line));
     assert_non_null(strstr(line, "--peers: more than 128"));
     crew_await(&crew, 0, 1);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prague_loses_no_message_to_a_full_queue),
-        cmocka_unit_test(rings_and_trees_give_all_peers_the_same_sum),
-        cmocka_unit_test(all_schemes_train_to_their_targets),
-        cmocka_unit_test(gossip_continues_after_a_peer_died),
-        cmocka_unit_test(schemes_that_need_all_peers_end_with_one_line),
-        cmocka_unit_test(a_peer_left_alone_ends_under_prague),
-        cmocka_unit_test(peers_of_another_training_are_refused),
-        cmocka_unit_test(smart_groups_take_means_across_machines),
-        cmocka_unit_test(peers_with_few_labels_learn_all),
-        cmocka_unit_test(peers_with_other_shards_are_refused),
-        cmocka_unit_test(a_peer_waits_for_one_that_resumes),
-        cmocka_unit_test(a_job_has_at_most_128_peers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ begin(void)
     assert_true(fabs(pull_times_median(&times) - 0.1) < 1e-9);
 }
 
-static void
-one_late_pull_changes_nothing(void **state)
+UNIT_TEST(one_late_pull_changes_nothing)
 {
     float report[3];
 
@@ -42,8 +41,7 @@ one_late_pull_changes_nothing(void **state)
     assert_true(isnan(report[2]));
 }
 
-static void
-two_late_pulls_are_reported_at_once(void **state)
+UNIT_TEST(two_late_pulls_are_reported_at_once)
 {
     float report[3];
 
@@ -55,8 +53,7 @@ two_late_pulls_are_reported_at_once(void **state)
     assert_true(isnan(report[2]));
 }
 
-static void
-what_is_certain_or_faster_counts_at_once(void **state)
+UNIT_TEST(what_is_certain_or_faster_counts_at_once)
 {
     begin();
     assert_true(pull_times_add(&times, 1, 5, true, 10));
@@ -67,8 +64,7 @@ what_is_certain_or_faster_counts_at_once(void **state)
     assert_true(times.links[1].median_s == 0.1);
 }
 
-static void
-a_suspect_link_is_trusted_after_the_next_probe(void **state)
+UNIT_TEST(a_suspect_link_is_trusted_after_the_next_probe)
 {
     begin();
     pull_times_suspect(&times, 1);
@@ -80,25 +76,10 @@ a_suspect_link_is_trusted_after_the_next_probe(void **state)
     assert_true(times.links[1].median_s == 0.1);
 }
 
-static void
-links_of_a_peer_that_is_gone_are_forgotten(void **state)
+UNIT_TEST(links_of_a_peer_that_is_gone_are_forgotten)
 {
     begin();
     pull_times_forget(&times, 1);
     pull_times_forget(&times, 2);
     assert_true(pull_times_median(&times) == 0);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_late_pull_changes_nothing),
-        cmocka_unit_test(two_late_pulls_are_reported_at_once),
-        cmocka_unit_test(what_is_certain_or_faster_counts_at_once),
-        cmocka_unit_test(a_suspect_link_is_trusted_after_the_next_probe),
-        cmocka_unit_test(links_of_a_peer_that_is_gone_are_forgotten),
-    };
-
-    return cmocka_run_group_tests_name("pull-times", tests, NULL, NULL);
 }

@@ -233,8 +233,7 @@ kill_group_servers_under(const char *scheme, int n_groups)
     await_hosts(hosts + KILLS, n_groups, 0);
 }
 
-static void
-killed_group_servers_count_nothing_twice(void **state)
+UNIT_TEST(killed_group_servers_count_nothing_twice)
 {
     kill_group_servers_under("groups,groups=1", 1);
     kill_group_servers_under("groups,groups=2", 2);
@@ -247,8 +246,7 @@ changing_seconds(int rank, int step)
     return rank == (step < 60 ? 3 : step < 120 ? -1 : 1) ? 9 : 1;
 }
 
-static void
-moving_workers_count_once(void **state)
+UNIT_TEST(moving_workers_count_once)
 {
     enum { STEPS = 200 };
     struct server central = start_central("groups", 0);
@@ -262,8 +260,7 @@ moving_workers_count_once(void **state)
 }
 
 /* All of a group rest at times, and all of all. */
-static void
-resting_workers_count_once(void **state)
+UNIT_TEST(resting_workers_count_once)
 {
     static const char *const schemes[] = {
         "groups,groups=1", "groups,groups=2", "groups,groups=4", "groups",
@@ -286,8 +283,7 @@ resting_workers_count_once(void **state)
 }
 
 /* It stops in the middle of its work, and is not closed. */
-static void
-a_silent_group_server_is_replaced(void **state)
+UNIT_TEST(a_silent_group_server_is_replaced)
 {
     enum { STEPS = 40 };
     struct server central = start_central("groups,groups=1", 2000000);
@@ -318,8 +314,7 @@ say(const struct server *server, struct frame frame, const void *body)
 }
 
 /* The first group server is where nobody can connect to. */
-static void
-a_group_server_that_workers_cannot_reach_is_replaced(void **state)
+UNIT_TEST(a_group_server_that_workers_cannot_reach_is_replaced)
 {
     enum { STEPS = 20 };
     struct server central = start_central("groups,groups=1", 0);
@@ -355,8 +350,7 @@ is_closed(struct link *link)
     return false;
 }
 
-static void
-unknown_connections_do_not_disturb(void **state)
+UNIT_TEST(unknown_connections_do_not_disturb)
 {
     enum { STEPS = 60 };
     static const float gradient[4] = { 1e9, 1e9, 1e9, 1e9 };
@@ -392,8 +386,7 @@ unknown_connections_do_not_disturb(void **state)
 }
 
 /* The same to a group server, whose first group has generation 1. */
-static void
-unknown_connections_do_not_disturb_a_group(void **state)
+UNIT_TEST(unknown_connections_do_not_disturb_a_group)
 {
     enum { STEPS = 60 };
     static const float gradient[N] = { 1e9 };
@@ -436,8 +429,7 @@ start_two_groups(struct server hosts[2], pid_t pids[WORKERS])
     return central;
 }
 
-static void
-all_end_with_the_central_server(void **state)
+UNIT_TEST(all_end_with_the_central_server)
 {
     struct server hosts[2], central;
     pid_t pids[WORKERS];
@@ -450,8 +442,7 @@ all_end_with_the_central_server(void **state)
     await_hosts(hosts, 2, 1);
 }
 
-static void
-all_end_with_a_worker(void **state)
+UNIT_TEST(all_end_with_a_worker)
 {
     struct server hosts[2], central;
     pid_t pids[WORKERS];
@@ -468,25 +459,10 @@ all_end_with_a_worker(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed_group_servers_count_nothing_twice),
-        cmocka_unit_test(moving_workers_count_once),
-        cmocka_unit_test(resting_workers_count_once),
-        cmocka_unit_test(a_silent_group_server_is_replaced),
-        cmocka_unit_test(a_group_server_that_workers_cannot_reach_is_replaced),
-        cmocka_unit_test(unknown_connections_do_not_disturb),
-        cmocka_unit_test(unknown_connections_do_not_disturb_a_group),
-        cmocka_unit_test(all_end_with_the_central_server),
-        cmocka_unit_test(all_end_with_a_worker),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED) {
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return board == MAP_FAILED;
 }

@@ -217,8 +217,7 @@ count_up(const struct world *w, struct key_worker *worker, int rank, int i)
     ok(key_finish(worker));
 }
 
-static void
-no_push_is_lost_or_counts_twice(void **state)
+UNIT_TEST(no_push_is_lost_or_counts_twice)
 {
     run_everywhere((struct world) {
         .staleness = 1, .n_workers = MAX_JOB_PROCESSES, .run = count_up,
@@ -255,8 +254,7 @@ watch_counter(const struct world *w, struct key_worker *worker, int rank,
     ok(key_finish(worker));
 }
 
-static void
-reads_see_ones_own_pushes_and_do_not_go_back(void **state)
+UNIT_TEST(reads_see_ones_own_pushes_and_do_not_go_back)
 {
     struct world w = { .staleness = 2, .run = watch_counter, .n_nodes = 3 };
 
@@ -300,8 +298,7 @@ watch_clock(const struct world *w, struct key_worker *worker, int rank, int i)
     ok(key_finish(worker));
 }
 
-static void
-staleness_is_bounded(void **state)
+UNIT_TEST(staleness_is_bounded)
 {
     for (int variant = KEY_SSP; variant <= KEY_ESSP; variant++) {
         for (int staleness = 0; staleness < 4; staleness += 3) {
@@ -340,8 +337,7 @@ use_in_place(const struct world *w, struct key_worker *worker, int rank,
     ok(key_finish(worker));
 }
 
-static void
-keys_that_came_are_used_in_place(void **state)
+UNIT_TEST(keys_that_came_are_used_in_place)
 {
     run_world(&(struct world) {
         .variant = KEY_LOCALIZE, .n_nodes = 3, .n_workers = 1,
@@ -382,8 +378,7 @@ use_all(const struct world *w, struct key_worker *worker, int rank, int i)
     free(values);
 }
 
-static void
-many_keys_go_in_one_call(void **state)
+UNIT_TEST(many_keys_go_in_one_call)
 {
     for (int variant = KEY_CLASSIC; variant < KEY_N_VARIANTS; variant++) {
         run_world(&(struct world) {
@@ -419,8 +414,7 @@ lose_one(const struct world *w, struct key_worker *worker, int rank, int i)
     free(error);
 }
 
-static void
-who_died_is_named(void **state)
+UNIT_TEST(who_died_is_named)
 {
     for (int variant = KEY_CLASSIC; variant < KEY_N_VARIANTS; variant++) {
         struct world w = {
@@ -444,8 +438,7 @@ who_died_is_named(void **state)
 
 /* Of several nodes that were asked one dies, and another one answers then: who
  * asked does not wait any more, and what was for the values may be gone. */
-static void
-late_answers_are_not_written(void **state)
+UNIT_TEST(late_answers_are_not_written)
 {
     struct world w = { .variant = KEY_CLASSIC, .n_nodes = 1, .n_workers = 1 };
     struct key_item answer = {
@@ -477,8 +470,7 @@ late_answers_are_not_written(void **state)
     key_store_destroy(store);
 }
 
-static void
-mistakes_are_refused(void **state)
+UNIT_TEST(mistakes_are_refused)
 {
     const char *names[1] = { "127.0.0.1:1" };
     const struct key_range zero = { 4, 0 };
@@ -498,21 +490,4 @@ mistakes_are_refused(void **state)
     assert_false(key_variant_find("lazy", &variant));
     assert_true(key_variant_find("essp", &variant));
     assert_int_equal(variant, KEY_ESSP);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_are_refused),
-        cmocka_unit_test(no_push_is_lost_or_counts_twice),
-        cmocka_unit_test(reads_see_ones_own_pushes_and_do_not_go_back),
-        cmocka_unit_test(staleness_is_bounded),
-        cmocka_unit_test(keys_that_came_are_used_in_place),
-        cmocka_unit_test(many_keys_go_in_one_call),
-        cmocka_unit_test(who_died_is_named),
-        cmocka_unit_test(late_answers_are_not_written),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -358,8 +358,7 @@ static const struct scene right[] = {
       .programs = { { 0, "+rP+R" }, { 1, "+rPr" }, { 0, "+r" } } },
 };
 
-static void
-accesses_of_a_key_have_one_order(void **state)
+UNIT_TEST(accesses_of_a_key_have_one_order)
 {
     for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
         assert_null(explore_scene(&right[i]));
@@ -368,8 +367,7 @@ accesses_of_a_key_have_one_order(void **state)
 }
 
 /* What is not promised, and found. */
-static void
-asynchronous_ones_with_caches_may_not(void **state)
+UNIT_TEST(asynchronous_ones_with_caches_may_not)
 {
     assert_non_null(explore_scene(&(struct scene) {
         "asynchronous, with caches", 3, { 0, 0 }, MOVES, .caches = true,
@@ -378,24 +376,11 @@ asynchronous_ones_with_caches_may_not(void **state)
 }
 
 /* That messages stay in order is needed, and its lack is found. */
-static void
-without_order_of_messages_it_fails(void **state)
+UNIT_TEST(without_order_of_messages_it_fails)
 {
     struct scene scene = right[0];
 
     scene.name = "without order";
     scene.unordered = true;
     assert_non_null(explore_scene(&scene));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accesses_of_a_key_have_one_order),
-        cmocka_unit_test(asynchronous_ones_with_caches_may_not),
-        cmocka_unit_test(without_order_of_messages_it_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ run_node(const char *names, int rank)
     return error;
 }
 
-static void
-sixty_six_nodes_train_to_one_loss(void **state)
+UNIT_TEST(sixty_six_nodes_train_to_one_loss)
 {
     struct crew crew;
     double first = 0;
@@ -68,8 +67,7 @@ sixty_six_nodes_train_to_one_loss(void **state)
     }
 }
 
-static void
-more_nodes_than_the_limit_are_refused(void **state)
+UNIT_TEST(more_nodes_than_the_limit_are_refused)
 {
     char *names = duplicate("h:1"), *expected;
 
@@ -83,15 +81,4 @@ more_nodes_than_the_limit_are_refused(void **state)
     assert_is(run_node(names, 0), expected);
     free(expected);
     free(names);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(more_nodes_than_the_limit_are_refused),
-        cmocka_unit_test(sixty_six_nodes_train_to_one_loss),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,8 +114,7 @@ train(const char *const args[])
     return loss;
 }
 
-static void
-every_variant_trains_to_the_same_loss(void **state)
+UNIT_TEST(every_variant_trains_to_the_same_loss)
 {
     static const char *const stores[] = {
         "localize", "localize-messages", "classic", "classic-local", "ssp",
@@ -139,8 +138,7 @@ every_variant_trains_to_the_same_loss(void **state)
  * order varies: with a rate of 0.2, losses of the task "knowledge" differ by
  * 3 % from run to run, with 0.1, which is farther from the end, by 6 % and
  * more; with 16 samples in a batch they differ by 15 % on a busy machine. */
-static void
-batches_train_to_nearly_the_same_loss(void **state)
+UNIT_TEST(batches_train_to_nearly_the_same_loss)
 {
     static const struct {
         const char *store;
@@ -181,8 +179,7 @@ batches_train_to_nearly_the_same_loss(void **state)
 
 /* Of 100 entities each is as good as another to who has not learned: a mean
  * reciprocal rank of 0.05. */
-static void
-knowledge_is_learned(void **state)
+UNIT_TEST(knowledge_is_learned)
 {
     static const char *const embeddings[] = { "rescal", "complex" };
 
@@ -199,8 +196,7 @@ knowledge_is_learned(void **state)
 
 /* A model that has not learned loses log 2 for each of six words, 4.16; one
  * that has learned how frequent they are, 3.0. */
-static void
-words_are_learned(void **state)
+UNIT_TEST(words_are_learned)
 {
     double loss;
 
@@ -211,8 +207,7 @@ words_are_learned(void **state)
     assert_true(loss > 1 && loss < 2.5);
 }
 
-static void
-workers_may_be_threads(void **state)
+UNIT_TEST(workers_may_be_threads)
 {
     double loss = train((const char *const[]) {
         "--threads", "2", "--location-caches", "--epochs", "6", NULL,
@@ -221,8 +216,7 @@ workers_may_be_threads(void **state)
     assert_true(loss < 0.3);
 }
 
-static void
-all_end_with_the_name_of_the_node_that_died(void **state)
+UNIT_TEST(all_end_with_the_name_of_the_node_that_died)
 {
     static const char *const stores[] = {
         "localize", "localize-messages", "essp", "classic",
@@ -248,8 +242,7 @@ all_end_with_the_name_of_the_node_that_died(void **state)
     }
 }
 
-static void
-a_signal_to_all_ends_all_without_an_error(void **state)
+UNIT_TEST(a_signal_to_all_ends_all_without_an_error)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -264,8 +257,7 @@ a_signal_to_all_ends_all_without_an_error(void **state)
     }
 }
 
-static void
-a_signal_to_one_ends_all_without_an_error(void **state)
+UNIT_TEST(a_signal_to_one_ends_all_without_an_error)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -278,8 +270,7 @@ a_signal_to_one_ends_all_without_an_error(void **state)
     }
 }
 
-static void
-a_signal_ends_a_single_node(void **state)
+UNIT_TEST(a_signal_ends_a_single_node)
 {
     static const char *const stores[] = { "localize", "manual" };
 
@@ -301,8 +292,7 @@ a_signal_ends_a_single_node(void **state)
     }
 }
 
-static void
-mistakes_are_refused(void **state)
+UNIT_TEST(mistakes_are_refused)
 {
     static const struct {
         const char *argv[7];
@@ -341,23 +331,4 @@ mistakes_are_refused(void **state)
         error = options_parse(argc, (char **) cases[i].argv, &o, &help);
         assert_is(error, cases[i].error);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_are_refused),
-        cmocka_unit_test(every_variant_trains_to_the_same_loss),
-        cmocka_unit_test(batches_train_to_nearly_the_same_loss),
-        cmocka_unit_test(knowledge_is_learned),
-        cmocka_unit_test(words_are_learned),
-        cmocka_unit_test(workers_may_be_threads),
-        cmocka_unit_test(all_end_with_the_name_of_the_node_that_died),
-        cmocka_unit_test(a_signal_to_all_ends_all_without_an_error),
-        cmocka_unit_test(a_signal_to_one_ends_all_without_an_error),
-        cmocka_unit_test(a_signal_ends_a_single_node),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,8 +89,7 @@ loss_at(struct fixture *f, size_t i, double step)
     return loss_sum / BATCH;
 }
 
-static void
-gradient_is_the_slope_of_the_loss(void **state)
+FIXTURE_TEST(gradient_is_the_slope_of_the_loss)
 {
     struct fixture *f = *state;
     const float *gradient = f->model->gradient;
@@ -111,8 +110,7 @@ gradient_is_the_slope_of_the_loss(void **state)
     assert_true(sqrt(error / norm) < 1e-3);
 }
 
-static void
-evaluation_does_not_depend_on_the_batch(void **state)
+FIXTURE_TEST(evaluation_does_not_depend_on_the_batch)
 {
     struct fixture *f = *state;
     struct model *other = create_model(f, 7);
@@ -168,8 +166,7 @@ train(struct fixture *f, int n_workers, const int parts[], float *weights)
     sync_destroy(sync);
 }
 
-static void
-any_split_of_a_batch_gives_the_same_weights(void **state)
+FIXTURE_TEST(any_split_of_a_batch_gives_the_same_weights)
 {
     static const struct {
         int n_workers, parts[5];
@@ -201,8 +198,7 @@ any_split_of_a_batch_gives_the_same_weights(void **state)
     free(split);
 }
 
-static void
-refuses_gradients_of_another_iteration(void **state)
+FIXTURE_TEST(refuses_gradients_of_another_iteration)
 {
     struct fixture *f = *state;
     struct sync *sync = sync_create(&sync_bsp, &(struct sync_config) {
@@ -219,8 +215,7 @@ refuses_gradients_of_another_iteration(void **state)
     sync_destroy(sync);
 }
 
-static void
-permutations_hit_everything_once(void **state)
+UNIT_TEST(permutations_hit_everything_once)
 {
     for (uint64_t n = 1; n < 200; n += 7) {
         char *seen = calloc(n, 1);
@@ -248,8 +243,7 @@ put_idx(const char *folder, const char *name, const uint8_t *bytes, size_t n)
     fclose(stream);
 }
 
-static void
-reads_idx_files_and_refuses_bad_ones(void **state)
+UNIT_TEST(reads_idx_files_and_refuses_bad_ones)
 {
     static const char *const names[] = {
         "train-images-idx3-ubyte", "train-labels-idx1-ubyte",
@@ -300,8 +294,7 @@ reads_idx_files_and_refuses_bad_ones(void **state)
     rmdir(folder);
 }
 
-static void
-shapes_say_what_is_wrong(void **state)
+UNIT_TEST(shapes_say_what_is_wrong)
 {
     static const char *const bad[] = {
         "", "64", "64,", ",64", "64,x", "64,0,10", "64,-1,10", "64 10",
@@ -320,20 +313,4 @@ shapes_say_what_is_wrong(void **state)
     assert_int_equal(shape_n_parameters(&shape), 2 * 3 + 3 + 3 * 4 + 4);
     assert_null(shape_from_string("65535,65536", &shape));
     assert_int_equal(shape_n_parameters(&shape), (size_t) 1 << 32);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(gradient_is_the_slope_of_the_loss),
-        TEST(evaluation_does_not_depend_on_the_batch),
-        TEST(any_split_of_a_batch_gives_the_same_weights),
-        TEST(refuses_gradients_of_another_iteration),
-        cmocka_unit_test(permutations_hit_everything_once),
-        cmocka_unit_test(reads_idx_files_and_refuses_bad_ones),
-        cmocka_unit_test(shapes_say_what_is_wrong),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

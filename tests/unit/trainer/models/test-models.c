@@ -140,8 +140,7 @@ check_slopes(const struct task *task)
     end(&f);
 }
 
-static void
-gradients_are_the_slopes_of_the_loss(void **state)
+UNIT_TEST(gradients_are_the_slopes_of_the_loss)
 {
     for (size_t i = 0; i < N_ELEMENTS(tasks); i++) {
         check_slopes(&tasks[i]);
@@ -185,8 +184,7 @@ train(struct fixture *f, const struct task *task, int n_workers, int n_steps,
     sync_destroy(sync);
 }
 
-static void
-losses_fall(void **state)
+UNIT_TEST(losses_fall)
 {
     for (size_t i = 0; i < N_ELEMENTS(tasks); i++) {
         struct fixture f = begin(&tasks[i]);
@@ -205,8 +203,7 @@ losses_fall(void **state)
     }
 }
 
-static void
-workers_that_share_batches_have_the_same_curve(void **state)
+UNIT_TEST(workers_that_share_batches_have_the_same_curve)
 {
     enum { N_STEPS = 8 };
 
@@ -226,8 +223,7 @@ workers_that_share_batches_have_the_same_curve(void **state)
 }
 
 /* To the bit what the scheme makes of the same gradients. */
-static void
-steps_alone_are_those_of_one_worker(void **state)
+UNIT_TEST(steps_alone_are_those_of_one_worker)
 {
     enum { N_STEPS = 5 };
 
@@ -274,8 +270,7 @@ see_part(void *parts_, size_t first, size_t n)
     parts->n++;
 }
 
-static void
-parts_of_gradients_are_final_when_they_leave(void **state)
+UNIT_TEST(parts_of_gradients_are_final_when_they_leave)
 {
     for (size_t i = 0; i < N_ELEMENTS(tasks); i++) {
         struct fixture f = begin(&tasks[i]);
@@ -294,8 +289,7 @@ parts_of_gradients_are_final_when_they_leave(void **state)
 }
 
 /* More samples than at creation, then few again, give the same as ever. */
-static void
-batches_may_grow(void **state)
+UNIT_TEST(batches_may_grow)
 {
     for (size_t i = 0; i < N_ELEMENTS(tasks); i++) {
         struct fixture f = begin(&tasks[i]);
@@ -321,8 +315,7 @@ batches_may_grow(void **state)
     }
 }
 
-static void
-keys_of_sparse_gradients_are_all_that_is_not_0(void **state)
+UNIT_TEST(keys_of_sparse_gradients_are_all_that_is_not_0)
 {
     struct fixture f = begin(&tasks[3]);
     const struct model *m = f.model;
@@ -346,8 +339,7 @@ keys_of_sparse_gradients_are_all_that_is_not_0(void **state)
     end(&f);
 }
 
-static void
-models_have_the_sizes_that_are_known(void **state)
+UNIT_TEST(models_have_the_sizes_that_are_known)
 {
     static const struct {
         const struct model_class *class;
@@ -375,8 +367,7 @@ models_have_the_sizes_that_are_known(void **state)
     backend_close(b);
 }
 
-static void
-models_refuse_samples_of_another_kind(void **state)
+UNIT_TEST(models_refuse_samples_of_another_kind)
 {
     static const struct {
         const char *model;
@@ -404,22 +395,4 @@ models_refuse_samples_of_another_kind(void **state)
         assert_null(model);
     }
     assert_null(model_class_find("perceptron"));
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_the_slopes_of_the_loss),
-        cmocka_unit_test(losses_fall),
-        cmocka_unit_test(workers_that_share_batches_have_the_same_curve),
-        cmocka_unit_test(steps_alone_are_those_of_one_worker),
-        cmocka_unit_test(parts_of_gradients_are_final_when_they_leave),
-        cmocka_unit_test(batches_may_grow),
-        cmocka_unit_test(keys_of_sparse_gradients_are_all_that_is_not_0),
-        cmocka_unit_test(models_have_the_sizes_that_are_known),
-        cmocka_unit_test(models_refuse_samples_of_another_kind),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,7 @@ set_token(const char *text)
     assert_null(token_load(NULL));
 }
 
-static void
-decodes_what_was_encoded(void **state)
+UNIT_TEST(decodes_what_was_encoded)
 {
     uint8_t head[FRAME_MAX_HEAD];
     struct frame out;
@@ -68,8 +67,7 @@ decodes_what_was_encoded(void **state)
 }
 
 /* Every byte of a head belongs to a field: none is padding. */
-static void
-bodies_have_no_padding(void **state)
+UNIT_TEST(bodies_have_no_padding)
 {
     static const size_t lengths[FRAME_N_TYPES] = {
         [FRAME_HELLO] = 136, [FRAME_WELCOME] = 40, [FRAME_INIT] = 16,
@@ -99,8 +97,7 @@ assert_refused(const uint8_t *head)
 }
 
 /* The check sum covers every byte, so no single one can change unseen. */
-static void
-refuses_every_changed_byte(void **state)
+UNIT_TEST(refuses_every_changed_byte)
 {
     struct frame frame = {
         .type = FRAME_WEIGHTS, .weights = { .iteration = 3, .n = 10 },
@@ -117,8 +114,7 @@ refuses_every_changed_byte(void **state)
 }
 
 /* Version 4 had 48 bytes of header with the same first 8 bytes. */
-static void
-another_version_is_refused_by_one_line_that_names_both(void **state)
+UNIT_TEST(another_version_is_refused_by_one_line_that_names_both)
 {
     uint8_t old[48] = { 48, 0, 0, 0, 0x0a, 0x5c, 4, FRAME_HELLO };
     struct link link;
@@ -153,8 +149,7 @@ sign(uint8_t *head)
     memcpy(head + FRAME_ENVELOPE_LENGTH - 4, &sum, 4);
 }
 
-static void
-refuses_lengths_that_do_not_fit(void **state)
+UNIT_TEST(refuses_lengths_that_do_not_fit)
 {
     uint32_t head_length = frame_head_length(FRAME_PUSH);
     const uint32_t lengths[] = {
@@ -175,8 +170,7 @@ refuses_lengths_that_do_not_fit(void **state)
     assert_null(decode(head, &frame));
 }
 
-static void
-refuses_more_values_than_fit_into_memory(void **state)
+UNIT_TEST(refuses_more_values_than_fit_into_memory)
 {
     static const enum frame_type types[] = {
         FRAME_INIT, FRAME_PUSH, FRAME_WEIGHTS, FRAME_GROUP, FRAME_MEAN,
@@ -195,8 +189,7 @@ refuses_more_values_than_fit_into_memory(void **state)
     }
 }
 
-static void
-refuses_long_texts(void **state)
+UNIT_TEST(refuses_long_texts)
 {
     uint32_t length = FRAME_ENVELOPE_LENGTH + FRAME_MAX_TEXT;
     uint8_t head[FRAME_MAX_HEAD];
@@ -212,8 +205,7 @@ refuses_long_texts(void **state)
     assert_refused(head);
 }
 
-static void
-random_heads_are_refused_or_bounded(void **state)
+UNIT_TEST(random_heads_are_refused_or_bounded)
 {
     uint64_t x = 88172645463325252ULL;
 
@@ -242,8 +234,7 @@ random_heads_are_refused_or_bounded(void **state)
     }
 }
 
-static void
-refuses_hellos_that_make_no_sense(void **state)
+UNIT_TEST(refuses_hellos_that_make_no_sense)
 {
     const struct frame_hello right = {
         .rank = 1, .n_workers = 2, .shard = 0, .n_shards = 1,
@@ -282,8 +273,7 @@ refuses_hellos_that_make_no_sense(void **state)
 
 /* A model has at most 2^32 parameters, and a server 2^29 of them, unless it is
  * a store: its values do not come in one frame. */
-static void
-hellos_of_large_models_need_enough_servers(void **state)
+UNIT_TEST(hellos_of_large_models_need_enough_servers)
 {
     static const struct {
         uint64_t n_parameters;
@@ -330,8 +320,7 @@ hellos_of_large_models_need_enough_servers(void **state)
 }
 
 /* The longest frame has a length of less than 2^32 bytes. */
-static void
-the_largest_shard_is_one_frame(void **state)
+UNIT_TEST(the_largest_shard_is_one_frame)
 {
     struct frame frame = {
         .type = FRAME_WEIGHTS, .weights.n = SHARD_MAX,
@@ -347,8 +336,7 @@ the_largest_shard_is_one_frame(void **state)
 }
 
 /* Heartbeats are those of the job, which may have no dense vector. */
-static void
-hellos_of_stores_may_have_keys_only(void **state)
+UNIT_TEST(hellos_of_stores_may_have_keys_only)
 {
     struct frame frame = {
         .type = FRAME_HELLO,
@@ -368,8 +356,7 @@ hellos_of_stores_may_have_keys_only(void **state)
 }
 
 /* A frame whose bytes come one by one is still one frame. */
-static void
-links_take_frames_in_pieces(void **state)
+UNIT_TEST(links_take_frames_in_pieces)
 {
     float body[3] = { 1, 2, 3 }, got[3] = { 0 };
     uint8_t bytes[FRAME_MAX_HEAD + sizeof body];
@@ -411,8 +398,7 @@ links_take_frames_in_pieces(void **state)
     link_close(&link);
 }
 
-static void
-shards_cover_everything_once(void **state)
+UNIT_TEST(shards_cover_everything_once)
 {
     for (size_t total = 0; total < 40; total++) {
         for (size_t n = 1; n < 9; n++) {
@@ -432,8 +418,7 @@ shards_cover_everything_once(void **state)
 
 /* The frames that begin a connection are refused without the token of the
  * job, whatever else they say; others have none. */
-static void
-a_stranger_is_refused(void **state)
+UNIT_TEST(a_stranger_is_refused)
 {
     static const struct frame hello = {
         .type = FRAME_HELLO,
@@ -478,8 +463,7 @@ a_stranger_is_refused(void **state)
 
 /* The hello that a process keeps of itself has no token, which is written when
  * it is sent. */
-static void
-a_job_with_a_token_agrees_with_itself(void **state)
+UNIT_TEST(a_job_with_a_token_agrees_with_itself)
 {
     struct frame_hello sent = { .rank = 1, .n_workers = 2, .token = { 1 } };
     struct frame_hello kept = { .n_workers = 2 };
@@ -490,8 +474,7 @@ a_job_with_a_token_agrees_with_itself(void **state)
     assert_false(frame_hello_agrees(&sent, &kept));
 }
 
-static void
-a_token_is_hexadecimal(void **state)
+UNIT_TEST(a_token_is_hexadecimal)
 {
     static const char *const wrong[] = {
         "0", "0123456789abcdef0123456789abcde",
@@ -514,31 +497,4 @@ a_token_is_hexadecimal(void **state)
     unlink(file);
     assert_says(token_load(file), "No such file");
     set_token(NULL);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stranger_is_refused),
-        cmocka_unit_test(a_job_with_a_token_agrees_with_itself),
-        cmocka_unit_test(a_token_is_hexadecimal),
-        cmocka_unit_test(decodes_what_was_encoded),
-        cmocka_unit_test(bodies_have_no_padding),
-        cmocka_unit_test(refuses_every_changed_byte),
-        cmocka_unit_test(
-            another_version_is_refused_by_one_line_that_names_both),
-        cmocka_unit_test(refuses_lengths_that_do_not_fit),
-        cmocka_unit_test(refuses_more_values_than_fit_into_memory),
-        cmocka_unit_test(refuses_long_texts),
-        cmocka_unit_test(random_heads_are_refused_or_bounded),
-        cmocka_unit_test(refuses_hellos_that_make_no_sense),
-        cmocka_unit_test(hellos_of_large_models_need_enough_servers),
-        cmocka_unit_test(the_largest_shard_is_one_frame),
-        cmocka_unit_test(hellos_of_stores_may_have_keys_only),
-        cmocka_unit_test(links_take_frames_in_pieces),
-        cmocka_unit_test(shards_cover_everything_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

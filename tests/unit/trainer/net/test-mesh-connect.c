@@ -159,8 +159,7 @@ finish(struct meeting *m, const char *error)
     alarm(0);
 }
 
-static void
-a_peer_waits_for_no_other_before_it_connects_to_a_third(void **state)
+UNIT_TEST(a_peer_waits_for_no_other_before_it_connects_to_a_third)
 {
     struct meeting *m = start(N / 2, N, INT64_C(1000000) * LIMIT_S);
     int silent = dial(m);
@@ -175,8 +174,7 @@ a_peer_waits_for_no_other_before_it_connects_to_a_third(void **state)
     close(silent);
 }
 
-static void
-the_time_limit_begins_again_with_each_peer_that_connects(void **state)
+UNIT_TEST(the_time_limit_begins_again_with_each_peer_that_connects)
 {
     struct meeting *m = start(0, 4, INT64_C(1000000) * LIMIT_S);
 
@@ -188,8 +186,7 @@ the_time_limit_begins_again_with_each_peer_that_connects(void **state)
 }
 
 /* Peer 1 may have all its connections, and counts the silence of others. */
-static void
-a_peer_that_waits_for_others_sends_heartbeats(void **state)
+UNIT_TEST(a_peer_that_waits_for_others_sends_heartbeats)
 {
     struct meeting *m = start_watched(0, 3, INT64_C(1000000) * LIMIT_S,
                                       400000);
@@ -201,8 +198,7 @@ a_peer_that_waits_for_others_sends_heartbeats(void **state)
     finish(m, NULL);
 }
 
-static void
-a_peer_names_those_that_are_missing(void **state)
+UNIT_TEST(a_peer_names_those_that_are_missing)
 {
     struct meeting *m = start(1, 4, INT64_C(1000000) * LIMIT_S);
     char *expected = message("2 of 3 peers did not connect: 0 (%s), 3 (%s), "
@@ -216,19 +212,4 @@ a_peer_names_those_that_are_missing(void **state)
     finish(m, expected);
     close(impatient);
     free(expected);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            a_peer_waits_for_no_other_before_it_connects_to_a_third),
-        cmocka_unit_test(
-            the_time_limit_begins_again_with_each_peer_that_connects),
-        cmocka_unit_test(a_peer_that_waits_for_others_sends_heartbeats),
-        cmocka_unit_test(a_peer_names_those_that_are_missing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

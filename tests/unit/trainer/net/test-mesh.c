@@ -200,8 +200,7 @@ break_off(struct mesh *m, int rank)
     peer_net_unlock(m->net);
 }
 
-static void
-a_peer_that_has_said_bye_has_not_died(void **state)
+UNIT_TEST(a_peer_that_has_said_bye_has_not_died)
 {
     struct mesh m;
 
@@ -214,8 +213,7 @@ a_peer_that_has_said_bye_has_not_died(void **state)
     finish(&m);
 }
 
-static void
-the_last_messages_are_sent(void **state)
+UNIT_TEST(the_last_messages_are_sent)
 {
     struct mesh m;
 
@@ -228,8 +226,7 @@ the_last_messages_are_sent(void **state)
     finish(&m);
 }
 
-static void
-a_thread_that_was_late_receives_before_it_counts_silence(void **state)
+UNIT_TEST(a_thread_that_was_late_receives_before_it_counts_silence)
 {
     struct mesh m;
 
@@ -246,17 +243,4 @@ a_thread_that_was_late_receives_before_it_counts_silence(void **state)
     await_pass(&m);
     assert_true(m.died[1]);
     finish(&m);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peer_that_has_said_bye_has_not_died),
-        cmocka_unit_test(the_last_messages_are_sent),
-        cmocka_unit_test(
-            a_thread_that_was_late_receives_before_it_counts_silence),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,8 +58,7 @@ source_run(void *source_, short revents)
 
 static const struct event_class source_class = { source_wait, source_run };
 
-static void
-a_loop_runs_the_sources_with_events(void **state)
+UNIT_TEST(a_loop_runs_the_sources_with_events)
 {
     struct event_loop loop;
     struct source a = { .loop = &loop }, b = { .loop = &loop };
@@ -89,8 +88,7 @@ a_loop_runs_the_sources_with_events(void **state)
     }
 }
 
-static void
-a_loop_runs_a_source_when_its_time_has_come(void **state)
+UNIT_TEST(a_loop_runs_a_source_when_its_time_has_come)
 {
     int64_t begin = clock_monotonic_us();
     struct event_loop loop;
@@ -117,8 +115,7 @@ take_mutex(void *mutex)
     return NULL;
 }
 
-static void
-a_loop_releases_its_mutex_only_while_it_waits(void **state)
+UNIT_TEST(a_loop_releases_its_mutex_only_while_it_waits)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     struct event_loop loop;
@@ -142,8 +139,7 @@ count_frame(void *n, struct link *link)
     return NULL;
 }
 
-static void
-frames_go_to_the_handler_of_their_kind_and_others_are_refused(void **state)
+UNIT_TEST(frames_go_to_the_handler_of_their_kind_and_others_are_refused)
 {
     static const struct dispatcher dispatcher = {
         .handlers = { [FRAME_HEARTBEAT] = { .end = count_frame } },
@@ -180,8 +176,7 @@ frames_go_to_the_handler_of_their_kind_and_others_are_refused(void **state)
     link_close(&in);
 }
 
-static void
-a_channel_that_ends_sends_its_queue_and_a_bye(void **state)
+UNIT_TEST(a_channel_that_ends_sends_its_queue_and_a_bye)
 {
     struct frame frame = { .type = FRAME_HEARTBEAT };
     struct frame_hello hello = { .rank = 0 };
@@ -211,8 +206,7 @@ a_channel_that_ends_sends_its_queue_and_a_bye(void **state)
     link_close(&link);
 }
 
-static void
-heartbeats_are_due_four_times_per_timeout(void **state)
+UNIT_TEST(heartbeats_are_due_four_times_per_timeout)
 {
     struct heartbeat hb;
     int n = 0;
@@ -239,8 +233,7 @@ heartbeats_are_due_four_times_per_timeout(void **state)
 
 /* The servers of a job may have their last checkpoints at different
  * iterations: each goes back to its last one that is not later. */
-static void
-the_last_checkpoint_that_is_not_later_is_read(void **state)
+UNIT_TEST(the_last_checkpoint_that_is_not_later_is_read)
 {
     const struct frame_hello hello = {
         .n_workers = 1, .n_shards = 1, .n_parameters = 10, .optimiser = 2,
@@ -274,21 +267,4 @@ the_last_checkpoint_that_is_not_later_is_read(void **state)
     assert_int_equal(rmdir(dir), 0);    /* It is empty. */
     sync_destroy(sync);
     backend_close(b);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loop_runs_the_sources_with_events),
-        cmocka_unit_test(a_loop_runs_a_source_when_its_time_has_come),
-        cmocka_unit_test(a_loop_releases_its_mutex_only_while_it_waits),
-        cmocka_unit_test(
-            frames_go_to_the_handler_of_their_kind_and_others_are_refused),
-        cmocka_unit_test(a_channel_that_ends_sends_its_queue_and_a_bye),
-        cmocka_unit_test(heartbeats_are_due_four_times_per_timeout),
-        cmocka_unit_test(the_last_checkpoint_that_is_not_later_is_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,7 @@ check_message(char *error, const char *place)
     assert_says(error, "cannot start a thread: ");
 }
 
-static void
-heartbeats_name_the_thread_that_cannot_start(void **state)
+UNIT_TEST(heartbeats_name_the_thread_that_cannot_start)
 {
     struct server_watch *watch;
 
@@ -55,8 +54,7 @@ heartbeats_name_the_thread_that_cannot_start(void **state)
     assert_null(watch);
 }
 
-static void
-a_mesh_names_the_thread_that_cannot_start(void **state)
+UNIT_TEST(a_mesh_names_the_thread_that_cannot_start)
 {
     static const struct peer_net_class class;
     struct peer_net *net;
@@ -72,8 +70,7 @@ a_mesh_names_the_thread_that_cannot_start(void **state)
 
 /* The first thread that fails is the network's, then those of --threads: the
  * ones that run wait for it at a barrier, and are ended. */
-static void
-a_node_ends_when_a_thread_cannot_start(void **state)
+UNIT_TEST(a_node_ends_when_a_thread_cannot_start)
 {
     char name[32];
     const char *argv[] = {
@@ -98,16 +95,4 @@ a_node_ends_when_a_thread_cannot_start(void **state)
         check_message(node_run(&o, control), i ? "--threads: " : "network: ");
         control_destroy(control);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heartbeats_name_the_thread_that_cannot_start),
-        cmocka_unit_test(a_mesh_names_the_thread_that_cannot_start),
-        cmocka_unit_test(a_node_ends_when_a_thread_cannot_start),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,7 @@ tear_down(void **state)
     return 0;
 }
 
-static void
-the_use_is_that_of_other_processes(void **state)
+FIXTURE_TEST(the_use_is_that_of_other_processes)
 {
     struct use use = use_of(*state);
 
@@ -66,8 +65,7 @@ the_use_is_that_of_other_processes(void **state)
     assert_float_equal(use.memory, 0.25, NEAR);
 }
 
-static void
-a_use_remains_until_there_are_new_samples(void **state)
+FIXTURE_TEST(a_use_remains_until_there_are_new_samples)
 {
     use_of(*state);
     nvml_emulator.processes[0].sm = 70;
@@ -79,8 +77,7 @@ a_use_remains_until_there_are_new_samples(void **state)
     assert_float_equal(use_of(*state).busy, 0, NEAR);
 }
 
-static void
-reads_are_at_least_a_tenth_of_a_second_apart(void **state)
+FIXTURE_TEST(reads_are_at_least_a_tenth_of_a_second_apart)
 {
     struct gpu_use *gpu = *state;
     struct use use;
@@ -94,8 +91,7 @@ reads_are_at_least_a_tenth_of_a_second_apart(void **state)
 }
 
 /* As in a container with process ids of its own. */
-static void
-without_this_process_in_the_list_the_use_is_0(void **state)
+FIXTURE_TEST(without_this_process_in_the_list_the_use_is_0)
 {
     struct use use;
 
@@ -105,8 +101,7 @@ without_this_process_in_the_list_the_use_is_0(void **state)
     assert_float_equal(use.memory, 0, 0);
 }
 
-static void
-without_utilisation_by_process_only_memory_is_known(void **state)
+FIXTURE_TEST(without_utilisation_by_process_only_memory_is_known)
 {
     struct use use;
 
@@ -116,8 +111,7 @@ without_utilisation_by_process_only_memory_is_known(void **state)
     assert_float_equal(use.memory, 0.25, NEAR);
 }
 
-static void
-a_lost_device_has_no_use(void **state)
+FIXTURE_TEST(a_lost_device_has_no_use)
 {
     struct use use;
 
@@ -138,8 +132,7 @@ assert_error(const char *library, const char *bus_id, const char *wanted)
     assert_int_equal(nvml_emulator.n_open, 0);
 }
 
-static void
-what_cannot_be_opened_is_named(void **state)
+UNIT_TEST(what_cannot_be_opened_is_named)
 {
     memset(&nvml_emulator, 0, sizeof nvml_emulator);
     assert_error("no-such-library.so", NVML_EMULATOR_BUS_ID,
@@ -150,20 +143,4 @@ what_cannot_be_opened_is_named(void **state)
                  "device 00000000:af:00.0: Not Found");
     nvml_emulator.lost = true;
     assert_error(NVML_EMULATOR, NVML_EMULATOR_BUS_ID, "GPU is lost");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_use_is_that_of_other_processes),
-        TEST(a_use_remains_until_there_are_new_samples),
-        TEST(reads_are_at_least_a_tenth_of_a_second_apart),
-        TEST(without_this_process_in_the_list_the_use_is_0),
-        TEST(without_utilisation_by_process_only_memory_is_known),
-        TEST(a_lost_device_has_no_use),
-        cmocka_unit_test(what_cannot_be_opened_is_named),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,8 +163,7 @@ first_lines(struct machine *m)
     return text;
 }
 
-static void
-a_free_machine_has_no_use(void **state)
+FIXTURE_TEST(a_free_machine_has_no_use)
 {
     struct machine *m = *state;
     char *lines = first_lines(m);
@@ -177,8 +176,7 @@ a_free_machine_has_no_use(void **state)
     assert_float_equal(s.stalled, 0, NEAR);
 }
 
-static void
-waits_count_as_use_by_others(void **state)
+FIXTURE_TEST(waits_count_as_use_by_others)
 {
     struct machine *m = *state;
 
@@ -189,8 +187,7 @@ waits_count_as_use_by_others(void **state)
     assert_float_equal(sample(m).cpu, 0, NEAR);
 }
 
-static void
-a_quota_counts_from_the_moment_that_it_is_set(void **state)
+FIXTURE_TEST(a_quota_counts_from_the_moment_that_it_is_set)
 {
     struct machine *m = *state;
 
@@ -205,8 +202,7 @@ a_quota_counts_from_the_moment_that_it_is_set(void **state)
     assert_float_equal(sample(m).cpu, 0, NEAR);
 }
 
-static void
-waits_beyond_a_quota_count_too(void **state)
+FIXTURE_TEST(waits_beyond_a_quota_count_too)
 {
     struct machine *m = *state;
 
@@ -216,8 +212,7 @@ waits_beyond_a_quota_count_too(void **state)
     assert_float_equal(sample(m).cpu, 0.75, NEAR);
 }
 
-static void
-the_lowest_quota_of_all_levels_counts(void **state)
+FIXTURE_TEST(the_lowest_quota_of_all_levels_counts)
 {
     struct machine *m = *state;
 
@@ -226,8 +221,7 @@ the_lowest_quota_of_all_levels_counts(void **state)
     assert_float_equal(sample(m).quota, 0.8, NEAR);
 }
 
-static void
-threads_share_a_quota(void **state)
+FIXTURE_TEST(threads_share_a_quota)
 {
     struct machine *m = *state;
 
@@ -242,8 +236,7 @@ threads_share_a_quota(void **state)
     assert_float_equal(sample(m).quota, 0.5, NEAR);
 }
 
-static void
-quotas_of_version_1_count(void **state)
+FIXTURE_TEST(quotas_of_version_1_count)
 {
     struct machine *m = *state;
 
@@ -254,8 +247,7 @@ quotas_of_version_1_count(void **state)
 }
 
 /* As in a container: the mount begins at its cgroup. */
-static void
-a_mount_may_begin_below_the_top(void **state)
+FIXTURE_TEST(a_mount_may_begin_below_the_top)
 {
     struct machine *m = *state;
 
@@ -266,8 +258,7 @@ a_mount_may_begin_below_the_top(void **state)
     assert_float_equal(sample(m).quota, 0.7, NEAR);
 }
 
-static void
-a_process_may_move_to_another_cgroup(void **state)
+FIXTURE_TEST(a_process_may_move_to_another_cgroup)
 {
     struct machine *m = *state;
 
@@ -277,8 +268,7 @@ a_process_may_move_to_another_cgroup(void **state)
     assert_float_equal(sample(m).quota, 0.7, NEAR);
 }
 
-static void
-memory_of_this_process_is_not_that_of_others(void **state)
+FIXTURE_TEST(memory_of_this_process_is_not_that_of_others)
 {
     struct machine *m = *state;
     char text[64];
@@ -290,8 +280,7 @@ memory_of_this_process_is_not_that_of_others(void **state)
     assert_float_equal(sample(m).memory, 0.2, NEAR);
 }
 
-static void
-stalls_are_those_of_the_own_cgroup(void **state)
+FIXTURE_TEST(stalls_are_those_of_the_own_cgroup)
 {
     struct machine *m = *state;
 
@@ -303,8 +292,7 @@ stalls_are_those_of_the_own_cgroup(void **state)
     assert_float_equal(sample(m).stalled, 0.25, NEAR);
 }
 
-static void
-without_a_cgroup_stalls_are_those_of_the_machine(void **state)
+FIXTURE_TEST(without_a_cgroup_stalls_are_those_of_the_machine)
 {
     struct machine *m = *state;
 
@@ -314,8 +302,7 @@ without_a_cgroup_stalls_are_those_of_the_machine(void **state)
     assert_float_equal(sample(m).stalled, 0.25, NEAR);
 }
 
-static void
-samples_are_at_least_a_tick_apart(void **state)
+FIXTURE_TEST(samples_are_at_least_a_tick_apart)
 {
     struct machine *m = *state;
     struct machine_sample s;
@@ -331,8 +318,7 @@ samples_are_at_least_a_tick_apart(void **state)
 }
 
 /* All files are missing, or contain something else. */
-static void
-bad_files_are_named_in_one_line(void **state)
+FIXTURE_TEST(bad_files_are_named_in_one_line)
 {
     static const char *const names[] = {
         "proc/self/status", "proc/meminfo", "proc/self/statm",
@@ -369,8 +355,7 @@ bad_files_are_named_in_one_line(void **state)
 }
 
 /* The files of this machine are readable, whatever it has. */
-static void
-this_machine_has_a_use_from_0_to_1(void **state)
+UNIT_TEST(this_machine_has_a_use_from_0_to_1)
 {
     struct machine_use *use = machine_use_create("", 1);
     struct machine_sample s;
@@ -382,28 +367,4 @@ this_machine_has_a_use_from_0_to_1(void **state)
         assert_true(s.stalled >= 0 && s.stalled <= 1);
     }
     machine_use_destroy(use);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_free_machine_has_no_use),
-        TEST(waits_count_as_use_by_others),
-        TEST(a_quota_counts_from_the_moment_that_it_is_set),
-        TEST(waits_beyond_a_quota_count_too),
-        TEST(the_lowest_quota_of_all_levels_counts),
-        TEST(threads_share_a_quota),
-        TEST(quotas_of_version_1_count),
-        TEST(a_mount_may_begin_below_the_top),
-        TEST(a_process_may_move_to_another_cgroup),
-        TEST(memory_of_this_process_is_not_that_of_others),
-        TEST(stalls_are_those_of_the_own_cgroup),
-        TEST(without_a_cgroup_stalls_are_those_of_the_machine),
-        TEST(samples_are_at_least_a_tick_apart),
-        TEST(bad_files_are_named_in_one_line),
-        cmocka_unit_test(this_machine_has_a_use_from_0_to_1),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

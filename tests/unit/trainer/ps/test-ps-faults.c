@@ -107,8 +107,7 @@ count_through(const struct cut cuts[], int n_cuts)
 
 /* Offsets in the first frames behind the hello: in a header, between header
  * and body, in keys, in values, between frames, and in what is long. */
-static void
-cuts_towards_the_server_count_nothing_twice(void **state)
+UNIT_TEST(cuts_towards_the_server_count_nothing_twice)
 {
     enum { N_CUTS = 60 };
     struct cut cuts[N_CUTS];
@@ -126,8 +125,7 @@ cuts_towards_the_server_count_nothing_twice(void **state)
     count_through(cuts, N_CUTS);
 }
 
-static void
-cuts_towards_the_client_count_nothing_twice(void **state)
+UNIT_TEST(cuts_towards_the_client_count_nothing_twice)
 {
     enum { N_CUTS = 50 };
     struct cut cuts[N_CUTS];
@@ -180,8 +178,7 @@ train_through_cuts(const char *scheme, int n_cuts)
     kill_process(proxy.pid);
 }
 
-static void
-cut_gradients_count_nothing_twice(void **state)
+UNIT_TEST(cut_gradients_count_nothing_twice)
 {
     train_through_cuts("bsp", 40);
     train_through_cuts("asp", 8);
@@ -215,8 +212,7 @@ start_pusher(const struct server *server)
 }
 
 /* What a scheme said on a connection that is lost it does not say again. */
-static void
-a_scheme_with_messages_ends_with_a_connection(void **state)
+UNIT_TEST(a_scheme_with_messages_ends_with_a_connection)
 {
     static const char *const schemes[] = {
         "static,ratios=1", "lbbsp-cpu", "lbbsp-gpu", "flexrr", "essp",
@@ -280,8 +276,7 @@ is_refused(const struct server *server, struct frame frame,
 }
 
 /* Server 0 of 2 has parameters 0 to 49 and keys 0 to 499, two values each. */
-static void
-frames_that_do_not_fit_a_store_are_refused(void **state)
+UNIT_TEST(frames_that_do_not_fit_a_store_are_refused)
 {
     static const uint8_t body[1024] = { 0 };
     const struct frame frames[] = {
@@ -314,8 +309,7 @@ frames_that_do_not_fit_a_store_are_refused(void **state)
 
 /* One that takes the server for another peer is told so, and a worker that
  * comes after it trains. */
-static void
-a_peer_that_trains_without_servers_is_refused(void **state)
+UNIT_TEST(a_peer_that_trains_without_servers_is_refused)
 {
     struct server server = start_server((struct ps_server_config) {
         .n_workers = 1, .reconnect_timeout_us = 1000000,
@@ -358,8 +352,7 @@ load_token(const char *text)
 
 /* Programs without the token of the job connect first.  The server closes
  * their connections and trains with its own worker. */
-static void
-a_server_waits_for_the_workers_of_its_job(void **state)
+UNIT_TEST(a_server_waits_for_the_workers_of_its_job)
 {
     char *tokens[] = { token_create(), token_create(), NULL };
     static float weights[N];
@@ -394,8 +387,7 @@ a_server_waits_for_the_workers_of_its_job(void **state)
 }
 
 /* More strangers than places connect, and say nothing. */
-static void
-silent_strangers_keep_no_worker_out(void **state)
+UNIT_TEST(silent_strangers_keep_no_worker_out)
 {
     struct server server = start_server((struct ps_server_config){
         .n_workers = 1,
@@ -424,20 +416,9 @@ silent_strangers_keep_no_worker_out(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_waits_for_the_workers_of_its_job),
-        cmocka_unit_test(silent_strangers_keep_no_worker_out),
-        cmocka_unit_test(cuts_towards_the_server_count_nothing_twice),
-        cmocka_unit_test(cuts_towards_the_client_count_nothing_twice),
-        cmocka_unit_test(cut_gradients_count_nothing_twice),
-        cmocka_unit_test(a_scheme_with_messages_ends_with_a_connection),
-        cmocka_unit_test(frames_that_do_not_fit_a_store_are_refused),
-        cmocka_unit_test(a_peer_that_trains_without_servers_is_refused),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     alarm(TIMEOUT_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

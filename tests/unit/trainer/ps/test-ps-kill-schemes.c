@@ -228,8 +228,7 @@ assert_nobody_takes_its_place(const struct run *run)
     assert_non_null(strstr(run->shared->errors[VICTIM], "no checkpoints"));
 }
 
-static void
-a_killed_worker_ends_the_job(void **state)
+UNIT_TEST(a_killed_worker_ends_the_job)
 {
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         char error[MAX_ERROR], words[32];
@@ -252,8 +251,7 @@ a_killed_worker_ends_the_job(void **state)
     }
 }
 
-static void
-a_killed_server_ends_the_job(void **state)
+UNIT_TEST(a_killed_server_ends_the_job)
 {
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         char error[MAX_ERROR], words[32];
@@ -269,14 +267,9 @@ a_killed_server_ends_the_job(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_killed_worker_ends_the_job),
-        cmocka_unit_test(a_killed_server_ends_the_job),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     alarm(TIMEOUT_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -16,8 +16,7 @@
 
 /* One of two servers is killed; the other goes back with it, and the worker.
  * Several workers under each scheme are those of test-ps-resume.c. */
-static void
-a_killed_server_resumes_from_its_checkpoint(void **state)
+UNIT_TEST(a_killed_server_resumes_from_its_checkpoint)
 {
     struct folder folder = make_folder();
     struct ps_server_config config = {
@@ -64,8 +63,7 @@ a_killed_server_resumes_from_its_checkpoint(void **state)
 
 /* With checkpoints a worker that was killed and started again takes the job
  * back; without, it is told why not, and the server ends. */
-static void
-a_killed_worker_may_come_back(void **state)
+UNIT_TEST(a_killed_worker_may_come_back)
 {
     for (int keep = 1; keep >= 0; keep--) {
         struct folder folder = make_folder();
@@ -135,8 +133,7 @@ damage(const struct folder *folder, int iteration, long offset)
 /* A whole job that is started again continues from its last checkpoint.  If
  * one server's is damaged, in its values or in its head, all continue from the
  * one before.  If that is damaged, too, the job ends. */
-static void
-a_damaged_checkpoint_is_replaced_by_the_one_before(void **state)
+UNIT_TEST(a_damaged_checkpoint_is_replaced_by_the_one_before)
 {
     struct folder folder = make_folder();
     struct ps_server_config config = {
@@ -188,15 +185,9 @@ a_damaged_checkpoint_is_replaced_by_the_one_before(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_killed_server_resumes_from_its_checkpoint),
-        cmocka_unit_test(a_killed_worker_may_come_back),
-        cmocka_unit_test(a_damaged_checkpoint_is_replaced_by_the_one_before),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     alarm(TIMEOUT_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -222,8 +222,7 @@ run_end(struct run *run, const char *scheme)
     }
 }
 
-static void
-a_killed_server_resumes(void **state)
+UNIT_TEST(a_killed_server_resumes)
 {
     n_gone_back = 0;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
@@ -239,8 +238,7 @@ a_killed_server_resumes(void **state)
 
 /* Each of two servers has counted other gradients when they go back.  Under
  * "backup" each also drops others, so that nothing can be said of both. */
-static void
-each_of_two_killed_servers_resumes(void **state)
+UNIT_TEST(each_of_two_killed_servers_resumes)
 {
     n_gone_back = 0;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
@@ -258,8 +256,7 @@ each_of_two_killed_servers_resumes(void **state)
     assert_true(n_gone_back > 0);
 }
 
-static void
-a_killed_worker_resumes(void **state)
+UNIT_TEST(a_killed_worker_resumes)
 {
     n_gone_back = 0;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
@@ -274,20 +271,11 @@ a_killed_worker_resumes(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_killed_server_resumes),
-        cmocka_unit_test(each_of_two_killed_servers_resumes),
-        cmocka_unit_test(a_killed_worker_resumes),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     alarm(TIMEOUT_S);
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED) {
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return board == MAP_FAILED;
 }

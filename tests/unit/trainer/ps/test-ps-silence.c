@@ -15,8 +15,7 @@
 #include "tests/unit/unit-test.h"
 
 /* A server that is stopped keeps its connections, but not its heartbeats. */
-static void
-a_silent_server_is_noticed(void **state)
+UNIT_TEST(a_silent_server_is_noticed)
 {
     struct server server = start_server((struct ps_server_config) {
         .n_workers = 1, .reconnect_timeout_us = 1000000,
@@ -46,8 +45,7 @@ a_silent_server_is_noticed(void **state)
 }
 
 /* A worker that is stopped, likewise: its server ends. */
-static void
-a_silent_worker_is_noticed(void **state)
+UNIT_TEST(a_silent_worker_is_noticed)
 {
     struct server server = start_server((struct ps_server_config) {
         .n_workers = 1, .reconnect_timeout_us = 1000000,
@@ -77,14 +75,9 @@ a_silent_worker_is_noticed(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_silent_server_is_noticed),
-        cmocka_unit_test(a_silent_worker_is_noticed),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     alarm(TIMEOUT_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

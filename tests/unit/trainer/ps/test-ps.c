@@ -202,8 +202,7 @@ train(int n_workers, int n_servers)
     return outcome;
 }
 
-static void
-loss_falls_alike_for_any_workers_and_servers(void **state)
+UNIT_TEST(loss_falls_alike_for_any_workers_and_servers)
 {
     struct outcome alone = train(1, 1), many = train(3, 2);
 
@@ -221,8 +220,7 @@ loss_falls_alike_for_any_workers_and_servers(void **state)
     assert_true(many.sent < 61 * model + 20000);
 }
 
-static void
-a_killed_worker_ends_everybody(void **state)
+UNIT_TEST(a_killed_worker_ends_everybody)
 {
     struct process server = start_server(2), workers[2];
     char line[MAX_LINE];
@@ -238,8 +236,7 @@ a_killed_worker_ends_everybody(void **state)
     assert_int_equal(finish(&server), 1);
 }
 
-static void
-a_killed_server_ends_its_workers(void **state)
+UNIT_TEST(a_killed_server_ends_its_workers)
 {
     struct process server = start_server(1), worker;
     char line[MAX_LINE];
@@ -273,8 +270,7 @@ await_signal_handling(const struct process *p)
     assert_true(caught & 1 << (SIGTERM - 1));
 }
 
-static void
-sigterm_ends_a_server_and_a_worker_in_good_order(void **state)
+UNIT_TEST(sigterm_ends_a_server_and_a_worker_in_good_order)
 {
     struct process server = start_server(2), worker;
     char line[MAX_LINE];
@@ -311,8 +307,7 @@ connect_to(const struct process *server)
 
 /* Bytes that are no frame cost their sender the connection, and the training
  * nothing. */
-static void
-unknown_connections_do_not_disturb(void **state)
+UNIT_TEST(unknown_connections_do_not_disturb)
 {
     struct process server = start_server(1), worker;
     char line[MAX_LINE], rest[512];
@@ -335,8 +330,7 @@ unknown_connections_do_not_disturb(void **state)
 
 /* The first line says what "auto" took; a GPU that is not there is an error,
  * a word that is no backend is misuse. */
-static void
-says_which_backend_computes(void **state)
+UNIT_TEST(says_which_backend_computes)
 {
     static const struct {
         const char *backend, *name;
@@ -375,18 +369,9 @@ says_which_backend_computes(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loss_falls_alike_for_any_workers_and_servers),
-        cmocka_unit_test(a_killed_worker_ends_everybody),
-        cmocka_unit_test(a_killed_server_ends_its_workers),
-        cmocka_unit_test(sigterm_ends_a_server_and_a_worker_in_good_order),
-        cmocka_unit_test(unknown_connections_do_not_disturb),
-        cmocka_unit_test(says_which_backend_computes),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     alarm(2 * TIMEOUT_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

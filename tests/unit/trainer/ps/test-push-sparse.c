@@ -107,8 +107,7 @@ train(const char *push, const char *optimiser, const char *scheme, int n)
     return outcome;
 }
 
-static void
-one_worker_learns_the_same_from_sparse_pushes(void **state)
+UNIT_TEST(one_worker_learns_the_same_from_sparse_pushes)
 {
     static const char *const optimisers[] = { "sgd", "adagrad" };
 
@@ -121,8 +120,7 @@ one_worker_learns_the_same_from_sparse_pushes(void **state)
     }
 }
 
-static void
-three_workers_learn_nearly_the_same(void **state)
+UNIT_TEST(three_workers_learn_nearly_the_same)
 {
     struct outcome dense = train("dense", "adagrad", "bsp", 3);
     struct outcome sparse = train("sparse", "adagrad", "bsp", 3);
@@ -132,8 +130,7 @@ three_workers_learn_nearly_the_same(void **state)
 
 /* A key takes at most 4 bytes, twice, and a value 4, twice, of each feature of
  * a sample; the evaluation at the end pulls those of its samples. */
-static void
-bytes_follow_the_batch_and_not_the_model(void **state)
+UNIT_TEST(bytes_follow_the_batch_and_not_the_model)
 {
     struct outcome dense = train("dense", "sgd", "asp", 1);
     struct outcome sparse = train("sparse", "sgd", "asp", 1);
@@ -144,8 +141,7 @@ bytes_follow_the_batch_and_not_the_model(void **state)
     assert_true(sparse.bytes < dense.bytes / 20);
 }
 
-static void
-other_models_push_whole_gradients(void **state)
+UNIT_TEST(other_models_push_whole_gradients)
 {
     const char *argv[] = {
         "worker", "--server", "127.0.0.1:1", "--push", "sparse",
@@ -154,17 +150,4 @@ other_models_push_whole_gradients(void **state)
     bool help;
 
     assert_says(options_parse(5, (char **) argv, &o, &help), "--push: ");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_worker_learns_the_same_from_sparse_pushes),
-        cmocka_unit_test(three_workers_learn_nearly_the_same),
-        cmocka_unit_test(bytes_follow_the_batch_and_not_the_model),
-        cmocka_unit_test(other_models_push_whole_gradients),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,8 +77,7 @@ assert_ends(struct store_client *client, const char *wanted)
     store_client_destroy(client);
 }
 
-static void
-a_killed_server_is_named(void **state)
+UNIT_TEST(a_killed_server_is_named)
 {
     struct server servers[2];
     struct store_client *client;
@@ -100,8 +99,7 @@ a_killed_server_is_named(void **state)
 }
 
 /* Nobody goes on with the values of another server. */
-static void
-a_server_that_was_started_again_is_another_one(void **state)
+UNIT_TEST(a_server_that_was_started_again_is_another_one)
 {
     struct ps_server_config config = {
         .n_workers = 1, .reconnect_timeout_us = 500000,
@@ -118,8 +116,7 @@ a_server_that_was_started_again_is_another_one(void **state)
 }
 
 /* With all operations on their way: nobody waits for ever. */
-static void
-a_silent_server_is_noticed(void **state)
+UNIT_TEST(a_silent_server_is_noticed)
 {
     struct server server = start_server((struct ps_server_config) {
         .n_workers = 1, .reconnect_timeout_us = 500000,
@@ -134,8 +131,7 @@ a_silent_server_is_noticed(void **state)
     kill_process(server.pid);
 }
 
-static void
-a_killed_worker_ends_the_others(void **state)
+UNIT_TEST(a_killed_worker_ends_the_others)
 {
     struct server server = start_server((struct ps_server_config) {
         .n_workers = 2, .reconnect_timeout_us = 300000,
@@ -155,8 +151,7 @@ a_killed_worker_ends_the_others(void **state)
     assert_int_equal(await_end(server.pid), 1);
 }
 
-static void
-a_worker_may_end_before_the_last_one_comes(void **state)
+UNIT_TEST(a_worker_may_end_before_the_last_one_comes)
 {
     struct server server = start_server((struct ps_server_config) {
         .n_workers = 2, .reconnect_timeout_us = 300000,
@@ -175,17 +170,9 @@ a_worker_may_end_before_the_last_one_comes(void **state)
 }
 
 int
-main(void)
+unit_test_set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_killed_server_is_named),
-        cmocka_unit_test(a_server_that_was_started_again_is_another_one),
-        cmocka_unit_test(a_silent_server_is_noticed),
-        cmocka_unit_test(a_killed_worker_ends_the_others),
-        cmocka_unit_test(a_worker_may_end_before_the_last_one_comes),
-    };
-
     signal(SIGPIPE, SIG_IGN);
     alarm(TIMEOUT_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

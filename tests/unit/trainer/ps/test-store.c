@@ -25,8 +25,7 @@ draw(void)
     return random_state;
 }
 
-static void
-keys_take_as_few_bytes_as_they_need(void **unused)
+UNIT_TEST(keys_take_as_few_bytes_as_they_need)
 {
     static const struct {
         uint64_t keys[3];
@@ -59,8 +58,7 @@ keys_take_as_few_bytes_as_they_need(void **unused)
     }
 }
 
-static void
-keys_that_wrap_or_descend_are_refused(void **unused)
+UNIT_TEST(keys_that_wrap_or_descend_are_refused)
 {
     static const uint8_t ones[64] = { 1, 0, 0, 0, 0, 0, 0, 0, 1 };
     uint64_t keys[9];
@@ -74,8 +72,7 @@ keys_that_wrap_or_descend_are_refused(void **unused)
 }
 
 /* Random batches against an array with a place for every key. */
-static void
-sparse_values_are_those_of_an_array(void **unused)
+UNIT_TEST(sparse_values_are_those_of_an_array)
 {
     struct optimiser_config sum = { .class = optimiser_find("sum") };
 
@@ -122,8 +119,7 @@ sparse_values_are_those_of_an_array(void **unused)
 
 /* A key that is seen at every third push has the weight that it would have
  * alone: leaves that split keep their optimiser's state. */
-static void
-keys_have_their_own_optimiser_state(void **unused)
+UNIT_TEST(keys_have_their_own_optimiser_state)
 {
     for (int c = 0; optimiser_by_number(c); c++) {
         struct optimiser_config config = optimiser_defaults(
@@ -161,8 +157,7 @@ keys_have_their_own_optimiser_state(void **unused)
 }
 
 /* Each optimiser against its textbook formula in double precision. */
-static void
-optimisers_do_what_books_say(void **unused)
+UNIT_TEST(optimisers_do_what_books_say)
 {
     const double rate = 0.1, b1 = 0.9, b2 = 0.999, epsilon = 1e-8;
     double w[5] = { 0 }, v = 0, sum = 0, m = 0, s = 0;
@@ -186,11 +181,14 @@ optimisers_do_what_books_say(void **unused)
         for (int c = 0; c < 5; c++) {
             struct optimiser_config config = optimiser_defaults(
                 optimiser_by_number(c), rate, b1);
-            float *state[4] = {
-                &states[c][0], &states[c][1], &states[c][2], &states[c][3],
+            float *of_class[4] = {
+                &states[c][0],
+                &states[c][1],
+                &states[c][2],
+                &states[c][3],
             };
 
-            config.class->step(&config, 1, &gf, state, &got[c]);
+            config.class->step(&config, 1, &gf, of_class, &got[c]);
             assert_true(fabs(got[c] - w[c]) < 1e-3 * (1 + fabs(w[c])));
         }
     }
@@ -199,8 +197,7 @@ optimisers_do_what_books_say(void **unused)
     assert_ptr_equal(optimiser_by_number(4), optimiser_find("adam"));
 }
 
-static void
-ranges_of_a_store_are_updated_alone(void **unused)
+UNIT_TEST(ranges_of_a_store_are_updated_alone)
 {
     struct optimiser_config config = optimiser_defaults(
         optimiser_find("sgd"), 0.5f, 0);
@@ -220,19 +217,4 @@ ranges_of_a_store_are_updated_alone(void **unused)
         assert_true(w[i] == expected[i]);
     }
     store_destroy(store);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_take_as_few_bytes_as_they_need),
-        cmocka_unit_test(keys_that_wrap_or_descend_are_refused),
-        cmocka_unit_test(sparse_values_are_those_of_an_array),
-        cmocka_unit_test(keys_have_their_own_optimiser_state),
-        cmocka_unit_test(optimisers_do_what_books_say),
-        cmocka_unit_test(ranges_of_a_store_are_updated_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

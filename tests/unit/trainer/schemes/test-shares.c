@@ -127,8 +127,7 @@ read_once(const char *scheme, int least_changes)
     dataset_destroy(ds);
 }
 
-static void
-nothing_is_read_twice_in_an_epoch(void **state)
+UNIT_TEST(nothing_is_read_twice_in_an_epoch)
 {
     read_once("lbbsp-cpu,predictor=memoryless", 100);
     read_once("lbbsp-cpu", 100);
@@ -136,8 +135,7 @@ nothing_is_read_twice_in_an_epoch(void **state)
     read_once("static,ratios=1:0.1:3.3:2:7", N_WORKERS);
 }
 
-static void
-assignments_stay_within_the_whole(void **state)
+UNIT_TEST(assignments_stay_within_the_whole)
 {
     static const struct sync_message wrong[] = {
         { .first = 0, .n = 1, .total = 0 },
@@ -205,8 +203,7 @@ train(const char *scheme, size_t part, uint64_t seed, float result[N])
     job_uninit(&job);
 }
 
-static void
-parts_in_any_order_make_the_same_weights(void **state)
+UNIT_TEST(parts_in_any_order_make_the_same_weights)
 {
     static const char *const schemes[] = {
         "bsp", "static,ratios=1:2:3:4:5", "flexrr", "lbbsp-cpu",
@@ -220,16 +217,4 @@ parts_in_any_order_make_the_same_weights(void **state)
             assert_memory_equal(parts, whole, sizeof whole);
         }
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_read_twice_in_an_epoch),
-        cmocka_unit_test(assignments_stay_within_the_whole),
-        cmocka_unit_test(parts_in_any_order_make_the_same_weights),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

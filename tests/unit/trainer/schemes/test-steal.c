@@ -216,8 +216,7 @@ world_init(struct world *w, int n_workers, uint64_t seed)
     }
 }
 
-static void
-every_sample_is_computed_once_in_any_order(void **state)
+UNIT_TEST(every_sample_is_computed_once_in_any_order)
 {
     uint64_t n_stolen = 0;
 
@@ -248,8 +247,7 @@ every_sample_is_computed_once_in_any_order(void **state)
 }
 
 /* A claim for what has been begun meanwhile, or of another iteration. */
-static void
-gives_only_samples_that_were_not_started(void **state)
+UNIT_TEST(gives_only_samples_that_were_not_started)
 {
     struct steal s = { .n_posts = 0 };
     struct sync_message help = {
@@ -283,8 +281,7 @@ gives_only_samples_that_were_not_started(void **state)
     assert_int_equal(n, 1);
 }
 
-static void
-refuses_messages_to_unknown_workers(void **state)
+UNIT_TEST(refuses_messages_to_unknown_workers)
 {
     struct world w;
     char *error;
@@ -300,16 +297,4 @@ refuses_messages_to_unknown_workers(void **state)
     assert_is(error, "message of kind 1: not for flexrr");
     sync_destroy(w.sync);
     backend_close(w.b);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sample_is_computed_once_in_any_order),
-        cmocka_unit_test(gives_only_samples_that_were_not_started),
-        cmocka_unit_test(refuses_messages_to_unknown_workers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ throughput(const char *scheme, int slow)
     return result;
 }
 
-static void
-groups_bound_the_cost_of_a_straggler(void **state)
+UNIT_TEST(groups_bound_the_cost_of_a_straggler)
 {
     static const char *const schemes[] = {
         "groups,groups=2", "groups,groups=4", "groups,groups=8", "groups",
@@ -63,8 +62,7 @@ groups_bound_the_cost_of_a_straggler(void **state)
 
 /* The worker that is slow is alone soon, and not for longer than it is slow.
  * When another one is, that one is alone instead. */
-static void
-groups_follow_the_slow_worker(void **state)
+UNIT_TEST(groups_follow_the_slow_worker)
 {
     double speeds[N] = { 800, 800, 800, 200, 800, 800, 800, 800 };
     const struct group_plan *plan;
@@ -91,8 +89,7 @@ groups_follow_the_slow_worker(void **state)
     cluster_uninit(&c);
 }
 
-static void
-groups_are_as_many_as_servers(void **state)
+UNIT_TEST(groups_are_as_many_as_servers)
 {
     double speeds[N] = { 800, 800, 800, 400, 200, 100, 800, 800 };
     struct cluster c;
@@ -108,8 +105,7 @@ groups_are_as_many_as_servers(void **state)
 }
 
 /* One worker is 20 times slower. */
-static void
-groups_bound_the_age_of_gradients(void **state)
+UNIT_TEST(groups_bound_the_age_of_gradients)
 {
     static const struct {
         const char *scheme;
@@ -182,8 +178,7 @@ assert_counted(const struct cluster *c)
 
 /* Neither one of a group nor a whole one: the others make more steps than
  * 'tau' lets them while it runs. */
-static void
-groups_continue_without_paused_workers(void **state)
+UNIT_TEST(groups_continue_without_paused_workers)
 {
     double speeds[N];
     struct cluster c;
@@ -223,8 +218,7 @@ groups_continue_without_paused_workers(void **state)
 }
 
 /* A gradient is one of all, whoever rests. */
-static void
-updates_without_paused_workers_keep_their_weight(void **state)
+UNIT_TEST(updates_without_paused_workers_keep_their_weight)
 {
     struct cluster c;
 
@@ -245,8 +239,7 @@ updates_without_paused_workers_keep_their_weight(void **state)
     cluster_uninit(&c);
 }
 
-static void
-a_worker_pauses_once_and_not_after_its_push(void **state)
+UNIT_TEST(a_worker_pauses_once_and_not_after_its_push)
 {
     struct cluster c;
     char *error;
@@ -267,8 +260,7 @@ a_worker_pauses_once_and_not_after_its_push(void **state)
 }
 
 /* The means that group servers push do what the workers' gradients do. */
-static void
-means_of_groups_count_as_their_workers(void **state)
+UNIT_TEST(means_of_groups_count_as_their_workers)
 {
     struct cluster c, means;
 
@@ -319,8 +311,7 @@ assert_plan(const struct group_plan *plan, int n_groups, const int sizes[])
     assert_int_equal(at, plan->n_workers);
 }
 
-static void
-plans_put_slow_workers_together(void **state)
+UNIT_TEST(plans_put_slow_workers_together)
 {
     static const double one[N] = { 4, 1, 1, 1, 1, 1, 1, 1 };
     static const double two[N] = { 1, 3, 1, 1, 1, 3, 1, 1 };
@@ -343,22 +334,4 @@ plans_put_slow_workers_together(void **state)
     group_plan_fit(&plan, steps, N, 0.2);
     assert_plan(&plan, 4, (int[]) { 5, 1, 1, 1 });
     group_plan_uninit(&plan);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_bound_the_cost_of_a_straggler),
-        cmocka_unit_test(groups_follow_the_slow_worker),
-        cmocka_unit_test(groups_are_as_many_as_servers),
-        cmocka_unit_test(groups_bound_the_age_of_gradients),
-        cmocka_unit_test(groups_continue_without_paused_workers),
-        cmocka_unit_test(updates_without_paused_workers_keep_their_weight),
-        cmocka_unit_test(a_worker_pauses_once_and_not_after_its_push),
-        cmocka_unit_test(means_of_groups_count_as_their_workers),
-        cmocka_unit_test(plans_put_slow_workers_together),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

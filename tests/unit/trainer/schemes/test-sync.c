@@ -31,21 +31,18 @@ time_of(const char *scheme, const double *speeds, uint64_t n)
     return seconds;
 }
 
-static void
-bsp_is_as_slow_as_its_slowest(void **state)
+UNIT_TEST(bsp_is_as_slow_as_its_slowest)
 {
     assert_near(time_of("bsp", mixed, 50), 50 * 64 / 400.);
 }
 
-static void
-static_ratios_make_all_end_together(void **state)
+UNIT_TEST(static_ratios_make_all_end_together)
 {
     assert_true(fabs(time_of("static,ratios=2:2:2:2:2:2:4:1", mixed, 50)
                      / (50 * BATCH / 6800.) - 1) < 0.035);
 }
 
-static void
-lbbsp_comes_near_the_sum_of_speeds(void **state)
+UNIT_TEST(lbbsp_comes_near_the_sum_of_speeds)
 {
     const char *const schemes[] = { "lbbsp-cpu", "lbbsp-gpu" };
 
@@ -83,8 +80,7 @@ cluster_resume(struct cluster *c, const char *scheme, const char *dir)
     assert_int_equal(c->iteration[0], LAST);
 }
 
-static void
-lbbsp_resumes_with_the_sizes_of_its_checkpoint(void **state)
+UNIT_TEST(lbbsp_resumes_with_the_sizes_of_its_checkpoint)
 {
     const char *const schemes[] = { "lbbsp-cpu", "lbbsp-gpu" };
     char dir[] = "/tmp/test-sync-XXXXXX";
@@ -110,8 +106,7 @@ lbbsp_resumes_with_the_sizes_of_its_checkpoint(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void
-refuses_the_checkpoint_of_another_number_of_workers(void **state)
+UNIT_TEST(refuses_the_checkpoint_of_another_number_of_workers)
 {
     struct frame_hello fewer = hello;
     char dir[] = "/tmp/test-sync-XXXXXX", *error;
@@ -131,8 +126,7 @@ refuses_the_checkpoint_of_another_number_of_workers(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void
-backup_does_not_wait_for_the_slowest(void **state)
+UNIT_TEST(backup_does_not_wait_for_the_slowest)
 {
     struct cluster c;
 
@@ -150,8 +144,7 @@ backup_does_not_wait_for_the_slowest(void **state)
 
 /* One is late in the first iteration and another one in the third, in which
  * the first one would still be at its first. */
-static void
-backup_lets_late_workers_join_at_once(void **state)
+UNIT_TEST(backup_lets_late_workers_join_at_once)
 {
     double speeds[N] = { 800, 800, 800, 80, 800, 800, 800, 800 };
     struct cluster c;
@@ -169,8 +162,7 @@ backup_lets_late_workers_join_at_once(void **state)
 
 /* What another server's scheme had a worker drop is none of the gradients that
  * are waited for here, unless no others can come. */
-static void
-backup_does_not_wait_for_workers_that_skip(void **state)
+UNIT_TEST(backup_does_not_wait_for_workers_that_skip)
 {
     struct cluster c;
     uint64_t iteration;
@@ -192,8 +184,7 @@ backup_does_not_wait_for_workers_that_skip(void **state)
     cluster_uninit(&c);
 }
 
-static void
-asp_workers_do_not_wait(void **state)
+UNIT_TEST(asp_workers_do_not_wait)
 {
     struct cluster c;
 
@@ -205,8 +196,7 @@ asp_workers_do_not_wait(void **state)
     cluster_uninit(&c);
 }
 
-static void
-ssp_keeps_its_bound(void **state)
+UNIT_TEST(ssp_keeps_its_bound)
 {
     static const char *const schemes[] = {
         "ssp,staleness=0", "ssp,staleness=1", "ssp,staleness=3",
@@ -229,8 +219,7 @@ ssp_keeps_its_bound(void **state)
 
 /* Everybody gets weights as often as all have pushed, and once for each push,
  * also whoever is at work. */
-static void
-essp_sends_weights_to_computing_workers(void **state)
+UNIT_TEST(essp_sends_weights_to_computing_workers)
 {
     const struct sync_class *class = &sync_essp;
     struct cluster c;
@@ -260,8 +249,7 @@ essp_sends_weights_to_computing_workers(void **state)
 }
 
 /* The problem has one minimum: all schemes must find it. */
-static void
-every_scheme_converges(void **state)
+UNIT_TEST(every_scheme_converges)
 {
     static const char *const schemes[] = {
         "bsp", "asp", "ssp", "essp", "backup",
@@ -294,8 +282,7 @@ resident(void)
 
 /* Of a large model the server has the weights, and gradients of workers that
  * wait for others; what has made an update is given back. */
-static void
-applied_gradients_of_large_models_take_no_memory(void **state)
+UNIT_TEST(applied_gradients_of_large_models_take_no_memory)
 {
     static const char *const schemes[] = { "bsp", "asp", "groups" };
     const size_t n = (size_t) 1 << 24, bytes = n * sizeof(float);
@@ -330,8 +317,7 @@ applied_gradients_of_large_models_take_no_memory(void **state)
 }
 
 /* A worker that pushes what it was not asked for. */
-static void
-refuses_gradients_of_another_iteration(void **state)
+UNIT_TEST(refuses_gradients_of_another_iteration)
 {
     static const char *const schemes[] = {
         "bsp", "asp", "ssp", "essp", "backup",
@@ -352,8 +338,7 @@ refuses_gradients_of_another_iteration(void **state)
     }
 }
 
-static void
-refuses_a_batch_that_is_too_small_to_divide(void **state)
+UNIT_TEST(refuses_a_batch_that_is_too_small_to_divide)
 {
     struct cluster c;
     char *error;
@@ -367,8 +352,7 @@ refuses_a_batch_that_is_too_small_to_divide(void **state)
 }
 
 /* What another server's scheme decides, one that follows does not repeat. */
-static void
-followers_send_no_messages(void **state)
+UNIT_TEST(followers_send_no_messages)
 {
     struct cluster c;
     struct sync *sync;
@@ -414,8 +398,7 @@ static const struct {
     { "adpsgd", "adpsgd: a scheme of peers, which have no server" },
 };
 
-static void
-names_what_is_wrong_with_a_scheme(void **state)
+UNIT_TEST(names_what_is_wrong_with_a_scheme)
 {
     struct sync_spec spec;
     char *error;
@@ -432,30 +415,4 @@ names_what_is_wrong_with_a_scheme(void **state)
     error = sync_spec_check(&spec, 3);
     assert_is(error, "staleness: 65, at most 64 are allowed for "
                      "essp");
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bsp_is_as_slow_as_its_slowest),
-        cmocka_unit_test(static_ratios_make_all_end_together),
-        cmocka_unit_test(lbbsp_comes_near_the_sum_of_speeds),
-        cmocka_unit_test(lbbsp_resumes_with_the_sizes_of_its_checkpoint),
-        cmocka_unit_test(refuses_the_checkpoint_of_another_number_of_workers),
-        cmocka_unit_test(backup_does_not_wait_for_the_slowest),
-        cmocka_unit_test(backup_lets_late_workers_join_at_once),
-        cmocka_unit_test(backup_does_not_wait_for_workers_that_skip),
-        cmocka_unit_test(asp_workers_do_not_wait),
-        cmocka_unit_test(ssp_keeps_its_bound),
-        cmocka_unit_test(essp_sends_weights_to_computing_workers),
-        cmocka_unit_test(every_scheme_converges),
-        cmocka_unit_test(applied_gradients_of_large_models_take_no_memory),
-        cmocka_unit_test(refuses_gradients_of_another_iteration),
-        cmocka_unit_test(refuses_a_batch_that_is_too_small_to_divide),
-        cmocka_unit_test(followers_send_no_messages),
-        cmocka_unit_test(names_what_is_wrong_with_a_scheme),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,8 +90,7 @@ append(void *options, const char *name, char *value)
     free(value);
 }
 
-static void
-models_data_and_schemes_become_options(void **state)
+UNIT_TEST(models_data_and_schemes_become_options)
 {
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         bool wide = !strstr(models[i].model, "name")
@@ -115,14 +114,4 @@ models_data_and_schemes_become_options(void **state)
         assert_string_equal(spec->sync, models[i].sync);
         search_spec_destroy(spec);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_data_and_schemes_become_options),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

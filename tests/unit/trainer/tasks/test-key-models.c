@@ -43,8 +43,7 @@ check_close(double a, double b, double tolerance)
 }
 
 /* Sums in lanes, and what is left over. */
-static void
-multiplies_vectors_of_any_length(void **state)
+UNIT_TEST(multiplies_vectors_of_any_length)
 {
     struct seeded rs;
 
@@ -64,8 +63,7 @@ multiplies_vectors_of_any_length(void **state)
 
 /* A step is 'rate' times the negative gradient of the loss in the header, and
  * both ways to make it are the same. */
-static void
-factorise_steps_down_its_gradient(void **state)
+UNIT_TEST(factorise_steps_down_its_gradient)
 {
     enum { RANK = 13 };
     struct factorise_step step = { RANK, 1e-2, 0.7, 0.3, 0.2 };
@@ -100,8 +98,7 @@ factorise_steps_down_its_gradient(void **state)
     }
 }
 
-static void
-bold_driver_is_bold_while_the_loss_falls(void **state)
+UNIT_TEST(bold_driver_is_bold_while_the_loss_falls)
 {
     struct bold_driver driver = { 0.1, 0 };
 
@@ -136,8 +133,7 @@ knowledge_loss(const struct knowledge_model *model, size_t dimension,
         }, scratch);
 }
 
-static void
-knowledge_has_its_gradient(void **state)
+UNIT_TEST(knowledge_has_its_gradient)
 {
     for (size_t m = 0; m < 2; m++) {
         float x[N_VECTORS * MAX], g[N_VECTORS * MAX];
@@ -210,8 +206,7 @@ count_better(size_t m, size_t n, const struct triples *t,
     return rank;
 }
 
-static void
-ranks_without_other_right_ones(void **state)
+UNIT_TEST(ranks_without_other_right_ones)
 {
     enum { N_ENTITIES = 30 };
     struct triples_config config = { N_ENTITIES, 3, 200, 4 };
@@ -264,8 +259,7 @@ skipgram_loss(size_t n, const float *x, float *g)
     return skipgram_step(n, x, 2, places, g);
 }
 
-static void
-skipgram_has_its_gradient(void **state)
+UNIT_TEST(skipgram_has_its_gradient)
 {
     enum { N = 11 };
     float x[4 * MAX], g[4 * MAX], ignored[4 * MAX];
@@ -287,8 +281,7 @@ skipgram_has_its_gradient(void **state)
     }
 }
 
-static void
-draws_words_by_their_counts(void **state)
+UNIT_TEST(draws_words_by_their_counts)
 {
     enum { N_WORDS = 6, N_DRAWS = 200000 };
     uint64_t counts[N_WORDS] = { 1000, 300, 100, 10, 3, 1 };
@@ -317,8 +310,7 @@ draws_words_by_their_counts(void **state)
     skipgram_sampler_destroy(sampler);
 }
 
-static void
-adagrad_divides_by_the_root_of_all_squares(void **state)
+UNIT_TEST(adagrad_divides_by_the_root_of_all_squares)
 {
     float g[2] = { 3, -1 }, sum[2] = { 16, 0 }, squares[2];
 
@@ -327,21 +319,4 @@ adagrad_divides_by_the_root_of_all_squares(void **state)
     check_close(squares[1], 1, 0);
     check_close(g[0], -0.1 * 3 / 5, 1e-6);
     check_close(g[1], 0.1, 1e-6);
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(multiplies_vectors_of_any_length),
-        cmocka_unit_test(factorise_steps_down_its_gradient),
-        cmocka_unit_test(bold_driver_is_bold_while_the_loss_falls),
-        cmocka_unit_test(knowledge_has_its_gradient),
-        cmocka_unit_test(ranks_without_other_right_ones),
-        cmocka_unit_test(skipgram_has_its_gradient),
-        cmocka_unit_test(draws_words_by_their_counts),
-        cmocka_unit_test(adagrad_divides_by_the_root_of_all_squares),
-    };
-
-    return cmocka_run_group_tests_name("key-models", tests, NULL, NULL);
 }

@@ -26,8 +26,7 @@ assert_line(const struct progress *p, const char *wanted)
     assert_is(progress_line(p), wanted);
 }
 
-static void
-unknown_numbers_are_left_out(void **state)
+UNIT_TEST(unknown_numbers_are_left_out)
 {
     struct progress p = begun();
 
@@ -38,8 +37,7 @@ unknown_numbers_are_left_out(void **state)
     assert_line(&p, "50/200, loss 0.5000");
 }
 
-static void
-rates_begin_where_the_job_does(void **state)
+UNIT_TEST(rates_begin_where_the_job_does)
 {
     struct progress p = begun();
 
@@ -55,8 +53,7 @@ rates_begin_where_the_job_does(void **state)
 }
 
 /* A job that has become slower shows its present rate after 10 seconds. */
-static void
-old_rates_are_forgotten(void **state)
+UNIT_TEST(old_rates_are_forgotten)
 {
     struct progress p = begun();
 
@@ -71,8 +68,7 @@ old_rates_are_forgotten(void **state)
     assert_true(fabs(p.eta_s - 439) < 1e-6);
 }
 
-static void
-bars_fit_into_the_terminal(void **state)
+UNIT_TEST(bars_fit_into_the_terminal)
 {
     struct progress p = begun();
 
@@ -92,8 +88,7 @@ bars_fit_into_the_terminal(void **state)
     }
 }
 
-static void
-bars_are_full_at_the_target_only(void **state)
+UNIT_TEST(bars_are_full_at_the_target_only)
 {
     struct progress p = begun();
 
@@ -107,18 +102,4 @@ bars_are_full_at_the_target_only(void **state)
         assert_int_equal(!strstr(bar, " 100%"), iteration < 200);
         free(bar);
     }
-}
-
-int
-main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_numbers_are_left_out),
-        cmocka_unit_test(rates_begin_where_the_job_does),
-        cmocka_unit_test(old_rates_are_forgotten),
-        cmocka_unit_test(bars_fit_into_the_terminal),
-        cmocka_unit_test(bars_are_full_at_the_target_only),
-    };
-
-    return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
 }
