@@ -83,7 +83,6 @@ read_hosts(struct topology *t, FILE *stream)
             line_reader_fail(lr, "the first line is not \"" HEADER "\"");
         }
     }
-    lr->line++;
     if (!t->n) {
         line_reader_fail(lr, "the file ends without a host");
     }

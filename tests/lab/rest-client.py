@@ -154,11 +154,12 @@ def errors():
     fails(405, "/v1/explain/no/such", "POST")
     for path in ("/ui", "/ui/", "/ui/index.html", "/v1/", "/v1/explain",
                  "/v1/explain/",
-                 "/v1/explain/%00", "/v1/explain/" + "x/" * 999,
+                 "/v1/explain/" + "x/" * 999,
                  "/v1/status/", "//v1/status",
                  "/V1/status", "/v1/" + "x" * 4000, "/v1/%ff%01%22",
                  "/../etc/passwd"):
         fails(404, path)
+    fails(400, "/v1/explain/%00")
     for path in ["/v1/" + name for name in VIEWS] + PROBES + PAGES:
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "X"):
             headers, error = fails(405, path, method)
