@@ -8,12 +8,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/name.h"
 
 /* Limits of the topology file, and of what a list may expand to. */
-#define MAX_NAME 31
-#define NAME_CHARACTERS                       \
-    "abcdefghijklmnopqrstuvwxyz0123456789._-" \
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define MAX_SWITCHES 256
 #define MAX_HOSTS 4096
 #define MAX_LIST_NAME 255
@@ -79,14 +76,10 @@ import_fail(struct import *im, struct import_place at, const char *format, ...)
 static bool
 check_name(struct import *im, const char *name)
 {
-    bool good = (isalnum((unsigned char) *name) && strlen(name) <= MAX_NAME
-                 && !name[strspn(name, NAME_CHARACTERS)]);
+    bool good = name_is_valid(name);
 
     if (!good) {
-        import_fail(im, im->at,
-                    "\"%.64s\" is not a name, 1 to %d letters, "
-                    "digits and \"._-\" are allowed, a letter or digit first",
-                    name, MAX_NAME);
+        import_fail(im, im->at, "\"%.64s\" is not " NAME_RULE, name);
     }
     return good;
 }

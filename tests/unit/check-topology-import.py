@@ -345,8 +345,8 @@ def many(n):
 def check_errors(folder):
     rest = ("is no list; expected node[01-16,20], 9 digits and 255 "
             "characters at most",
-            "1 to 31 letters, digits and \"._-\" are allowed, a letter or "
-            "digit first")
+            "a name of 1 to 253 letters, digits, '.', '_' and '-' that begins "
+            "with a letter, a digit or '_'")
     exact = json.dumps(HYPERNODES)
     for source, text, message in (
             ("slurm", "", "1: no switch; expected at least one"),
@@ -404,10 +404,10 @@ def check_errors(folder):
              "2: more than 4096 hosts, as many are allowed"),
             ("slurm", "SwitchName=a Switches=s[1-256]",
              "1: more than 256 switches, as many are allowed"),
-            ("slurm", "SwitchName=a Nodes=" + "x" * 32,
-             f'1: "{"x" * 32}" is not a name, {rest[1]}'),
+            ("slurm", "SwitchName=a Nodes=" + "x" * 254,
+             f'1: "{"x" * 64}" is not {rest[1]}'),
             ("slurm", "SwitchName=ä Nodes=x",
-             f'1: "ä" is not a name, {rest[1]}'),
+             f'1: "ä" is not {rest[1]}'),
             ("slurm", "SwitchName=new Nodes=node01",
              '1: switch "new" is not in switches; expected all'),
             ("slurm", "SwitchName=leaf0 Nodes=new",
