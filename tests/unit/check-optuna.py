@@ -9,7 +9,6 @@ without an agent.
 import importlib.util
 import os
 import pathlib
-import stat
 import sys
 import tempfile
 import unittest
@@ -17,6 +16,7 @@ import unittest
 import optuna
 
 from fake_agent import FakeAgent
+from fake_rest import FakeRest
 
 FILE = sys.argv.pop()
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -25,6 +25,7 @@ VALUES = [5, 6, 3, 7, 1, 4]
 
 
 def load():
+    sys.modules.pop("stagecoach_client", None)  # It logs again.
     spec = importlib.util.spec_from_file_location("optuna_stagecoach", FILE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -65,39 +66,20 @@ class Optuna(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="sct-optuna-")
         self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.log = self.folder / "log"
-        self.log.touch()
-        self.path = os.environ["PATH"]
-        self.addCleanup(os.environ.__setitem__, "PATH", self.path)
+        self.folder = folder.name
         self.addCleanup(os.environ.pop, "STAGECOACH_RUNDIR", None)
-        os.environ["STAGECOACH_RUNDIR"] = str(self.folder)
+        os.environ["STAGECOACH_RUNDIR"] = self.folder
 
-    def make_command(self, status):
-        """A program "stagecoach" that logs its arguments."""
-        program = self.folder / "stagecoach"
-        program.write_text(f'#!/bin/sh\necho "$*" >>{self.log}\n'
-                           f'exit {status}\n', encoding="utf-8")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        os.environ["PATH"] = f"{self.folder}:{self.path}"
-
-    def get_stages(self):
-        """The log, as ("begin", rung, rungs, jobs) and ("end", rung)."""
-        stages = []
-        for line in self.log.read_text(encoding="utf-8").splitlines():
-            words = line.split()
-            self.assertEqual(words[0], "stage")
-            values = dict(zip(words[2::2], words[3::2]))
-            self.assertEqual(values["--cojob"], "asha7")
-            stages.append((words[1], int(values["--rung"]))
-                          + ((values["--rungs"], values["--jobs"])
-                             if words[1] == "begin" else ()))
-        return stages
+    def make_rest(self, status=None, rundir=None):
+        rest = FakeRest(rundir or self.folder, status)
+        self.addCleanup(rest.server_close)
+        self.addCleanup(rest.shutdown)
+        return rest
 
     def test_tells_stages_and_progress(self):
         agent = FakeAgent()
         os.environ["STAGECOACH_RUNDIR"] = agent.rundir
-        self.make_command(0)
+        rest = self.make_rest(rundir=agent.rundir)
         steps, _ = run_study(agent=agent)
         wanted = []
         for number, last in enumerate(steps):
@@ -109,32 +91,32 @@ class Optuna(unittest.TestCase):
                 wanted += [("begin", 2, "18", job), ("end", 2)]
         self.assertIn(18, steps)
         self.assertIn(2, steps)
-        self.assertEqual(self.get_stages(), wanted)
+        self.assertEqual(rest.get_stages(), wanted)
         self.assertIsNone(agent.get_progress(timeout=0.01))
 
     def test_is_the_same_study_where_nobody_listens(self):
-        self.make_command(0)
+        rest = self.make_rest()
         wanted, _ = run_study()
-        os.environ["PATH"] = "/nonexistent"
+        rest.status = 403
+        with self.assertLogs("stagecoach") as logs:
+            self.assertEqual(run_study()[0], wanted)
+        self.assertEqual(len(logs.output), 1)
+        os.environ["STAGECOACH_RUNDIR"] = "/nonexistent"
         self.assertEqual(run_study()[0], wanted)
-        self.log.write_text("", encoding="utf-8")
-        self.make_command(3)
-        self.assertEqual(run_study()[0], wanted)
-        self.assertEqual(len(self.get_stages()), 1)     # And not again.
 
     def test_outlives_trials_that_fail(self):
-        self.make_command(0)
+        rest = self.make_rest()
         steps, pruner = run_study(fail=1)
         self.assertEqual(len(steps), 6)
         self.assertEqual(pruner.stages, {})
-        self.assertNotIn(("begin", 1, "6", "t1"), self.get_stages())
+        self.assertNotIn(("begin", 1, "6", "t1"), rest.get_stages())
 
     def test_a_stage_is_all_trials_in_it(self):
         """Also those that other processes run."""
-        self.make_command(0)
+        rest = self.make_rest()
         pruner = load().Stagecoach(optuna.pruners.NopPruner(), "asha7",
                                    rungs=(2, 6), factor=2,
-                                   bytes_per_iteration=4e6)
+                                   bytes_per_iteration=4000000)
         study = optuna.create_study(pruner=pruner)
         trials = [study.ask() for _ in range(3)]
         for trial in trials[1:]:
@@ -143,16 +125,28 @@ class Optuna(unittest.TestCase):
         study.tell(trials[1], 1)
         pruner.announce(study, study.trials[1])
         pruner.worker.shutdown()
-        self.assertEqual(self.get_stages(), [
+        self.assertEqual(rest.get_stages(), [
             ("begin", 0, "2:1,6", "t0,t2"), ("begin", 1, "6", "t1"),
             ("begin", 0, "2", "t0"), ("begin", 1, "6", "t1,t2"),
             ("begin", 1, "6", "t2")])
-        self.assertIn(" --bytes-per-iteration=4e+06\n",
-                      self.log.read_text(encoding="utf-8"))
+        self.assertEqual(rest.asked[0][2]["bytes_per_iteration"], 4000000)
+
+    def test_values_that_are_none_lose_no_iteration(self):
+        agent = FakeAgent()
+        os.environ["STAGECOACH_RUNDIR"] = agent.rundir
+        pruner = load().Stagecoach(optuna.pruners.NopPruner(), "asha7", (4,))
+        study = optuna.create_study(pruner=pruner)
+        for value in float("nan"), float("inf"):
+            trial = study.ask()
+            trial.report(value, 3)
+            trial.should_prune()
+            progress = agent.get_progress()
+            self.assertEqual(progress["iteration"], 3)
+            self.assertNotIn("value", progress)
 
     def test_is_short(self):
         lines = pathlib.Path(FILE).read_text(encoding="utf-8").splitlines()
-        self.assertLessEqual(len(lines), 72)
+        self.assertLessEqual(len(lines), 80)
 
 
 unittest.main()

@@ -13,11 +13,11 @@ import os
 import pathlib
 import socket
 import sys
-import tempfile
 import types
 import unittest
 
 from fake_agent import FakeAgent
+from fake_rest import FakeRest
 
 FILE = sys.argv.pop()
 
@@ -78,6 +78,7 @@ class Runner:
 
 
 def load():
+    sys.modules.pop("stagecoach_client", None)  # It logs again.
     ray, tune = types.ModuleType("ray"), types.ModuleType("ray.tune")
     ray.tune, tune.Callback = tune, Callback
     sys.modules.update({"ray": ray, "ray.tune": tune})
@@ -89,20 +90,12 @@ def load():
 
 class Ray(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sct-ray-")
-        self.addCleanup(folder.cleanup)
-        self.log = pathlib.Path(folder.name) / "log"
-        self.log.touch()
-        program = pathlib.Path(folder.name) / "stagecoach"
-        program.write_text(f'#!/bin/sh\necho "$*" >>{self.log}\n',
-                           encoding="utf-8")
-        program.chmod(0o755)
-        path = os.environ["PATH"]
-        self.addCleanup(os.environ.__setitem__, "PATH", path)
         self.addCleanup(os.environ.pop, "STAGECOACH_RUNDIR", None)
-        os.environ["PATH"] = f"{folder.name}:{path}"
         self.agent = FakeAgent()
         os.environ["STAGECOACH_RUNDIR"] = self.agent.rundir
+        self.rest = FakeRest(self.agent.rundir)
+        self.addCleanup(self.rest.server_close)
+        self.addCleanup(self.rest.shutdown)
         self.callback = load().Stagecoach("asha7", rungs=(2, 4),
                                           metric="loss", factor=2,
                                           compute_s=0.5)
@@ -112,7 +105,7 @@ class Ray(unittest.TestCase):
 
     def get_stages(self):
         self.callback.worker.shutdown()
-        return self.log.read_text(encoding="utf-8").splitlines()
+        return self.rest.get_stages()
 
     def test_tells_stages(self):
         runner = self.runner
@@ -124,14 +117,12 @@ class Ray(unittest.TestCase):
         runner.report(1, "TERMINATED", loss=3)  # The rung's end is its end.
         runner.report(0, loss=1)
         runner.report(0, "TERMINATED", loss=1)
-        begin, rung = "stage begin --cojob asha7 --rung", " --jobs a1b2c_0000"
         self.assertEqual(self.get_stages(), [
-            f"{begin} 0{rung}0 --rungs 2 --compute-s=0.5",
-            f"{begin} 0{rung}0,a1b2c_00001 --rungs 2:1,4 --compute-s=0.5",
-            f"{begin} 0{rung}1 --rungs 2 --compute-s=0.5",
-            f"{begin} 1{rung}0 --rungs 4 --compute-s=0.5",
-            "stage end --cojob asha7 --rung 0",
-            "stage end --cojob asha7 --rung 1"])
+            ("begin", 0, "2", "a1b2c_00000"),
+            ("begin", 0, "2:1,4", "a1b2c_00000,a1b2c_00001"),
+            ("begin", 0, "2", "a1b2c_00001"),
+            ("begin", 1, "4", "a1b2c_00000"), ("end", 0), ("end", 1)])
+        self.assertEqual(self.rest.asked[0][2]["compute_s"], 0.5)
 
     def test_a_trial_that_pauses_is_in_no_stage(self):
         self.runner.start(0)
@@ -139,12 +130,8 @@ class Ray(unittest.TestCase):
         self.runner.report(0, "PAUSED", loss=1)
         self.runner.start(0)
         self.runner.report(0, "ERROR", loss=1)
-        self.assertEqual([line.split()[1:6:2]
-                          for line in self.get_stages()],
-                         [["begin", "asha7", "0"],
-                          ["end", "asha7", "0"],
-                          ["begin", "asha7", "1"],
-                          ["end", "asha7", "1"]])
+        self.assertEqual([stage[:2] for stage in self.get_stages()],
+                         [("begin", 0), ("end", 0), ("begin", 1), ("end", 1)])
 
     def test_tells_progress_and_processes(self):
         self.runner.start(0)
@@ -167,19 +154,53 @@ class Ray(unittest.TestCase):
         self.assertEqual(calls, [["agent/claim", "registration", "asha7",
                                   "t1", "pid", "4711"]])
 
+    def test_a_driver_of_workers_is_not_claimed(self):
+        self.callback.workers = True
+        self.runner.start(0)
+        self.runner.report(0, loss=1)
+        self.assertIsNotNone(self.agent.get_progress())
+        load().claim("asha7", "t1", 4711)       # A worker of it.
+        self.assertEqual(self.agent.get_calls(1)[0][-1], "4711")
+
+    def test_odd_results_lose_no_iteration(self):
+        """Whatever a trainable returns, nothing is raised into Tune."""
+        good = {"training_iteration": 3, "pid": 4711, "loss": 0.5,
+                "hostname": socket.gethostname(), "a": {"b/c": {"d": 7}}}
+        trial = self.runner.trials[0]
+        for metric, change, told in (
+                ("loss", {}, 0.5), ("loss", {"pid": None}, 0.5),
+                ("loss", {"hostname": None}, 0.5), ("loss", {"loss": "1"}, 1),
+                ("loss", {"loss": None}, None), ("loss", {"loss": [1]}, None),
+                ("loss", {"loss": float("nan")}, None),
+                ("loss", {"loss": float("-inf")}, None),
+                ("none", {}, None), ("a/b/c", {}, None),
+                ("a/b", {"a": 3}, None), ("a/b", {"a": {"b": 0.25}}, 0.25),
+                ("a/b", {"a": {"b": 1}, "a/b": 2}, 2)):
+            self.callback.metric = metric
+            self.callback.on_trial_result(1, [trial], trial,
+                                          {**good, **change})
+            progress = self.agent.get_progress()
+            self.assertEqual(progress["iteration"], 3, (metric, change))
+            self.assertEqual(progress.get("value"), told, (metric, change))
+        for step in None, "x", [], float("nan"):
+            self.callback.on_trial_result(
+                1, [trial], trial, {**good, "training_iteration": step})
+        self.callback.on_trial_result(1, [trial], trial, {})
+        self.assertIsNone(self.agent.get_progress(timeout=0.01))
+
     def test_does_no_harm_where_nobody_listens(self):
         os.environ["STAGECOACH_RUNDIR"] = "/nonexistent"
-        os.environ["PATH"] = "/nonexistent"
-        self.runner.start(0)
-        self.runner.report(0)                   # Not even a metric.
-        self.runner.report(0, loss=float("nan"))
-        self.runner.report(0, "TERMINATED", loss=1)
-        self.callback.on_experiment_end(self.runner.trials)
-        self.assertEqual(self.get_stages(), [])
+        with self.assertLogs("stagecoach") as logs:
+            self.runner.start(0)
+            self.runner.report(0)               # Not even a metric.
+            self.runner.report(0, "TERMINATED", loss=1)
+            self.callback.on_experiment_end(self.runner.trials)
+            self.assertEqual(self.get_stages(), [])
+        self.assertEqual(len(logs.output), 1)
 
     def test_is_short(self):
         lines = pathlib.Path(FILE).read_text(encoding="utf-8").splitlines()
-        self.assertLessEqual(len(lines), 72)
+        self.assertLessEqual(len(lines), 80)
 
 
 unittest.main()
