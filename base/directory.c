@@ -3,6 +3,7 @@
 #include "base/directory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -56,4 +57,22 @@ directory_find(const char *const folders[], const char *name, int mode)
         free(path);
     }
     return NULL;
+}
+
+char *
+output_file_check(const char *path)
+{
+    bool there = path && !access(path, F_OK);
+    bool bad = there && access(path, W_OK);
+
+    if (path && !there) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+        bad = fd < 0;
+        if (!bad) {
+            close(fd);
+            unlink(path);
+        }
+    }
+    return bad ? message("%s: %s", path, strerror(errno)) : NULL;
 }

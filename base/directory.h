@@ -12,4 +12,8 @@ char *directory_create(const char *path);
  * relative to the folder of the running program.  The caller frees. */
 char *directory_find(const char *const folders[], const char *name, int mode);
 
+/* Checks before long work that its output can be written to the file 'path',
+ * which may be null.  Returns NULL, or a message() that the caller frees. */
+char *output_file_check(const char *path);
+
 #endif /* base/directory.h */

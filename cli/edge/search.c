@@ -222,6 +222,10 @@ execute(const struct options *o, struct search_config *config)
         config->announce = intent_client_announce;
         config->announce_again = intent_client_run;
         config->announce_aux = client;
+    } else if (!o->bare) {
+        fputs("stagecoach search: no stage is announced, so its jobs have no "
+              "rank; expected --intent REMOTE\n",
+              stderr);
     }
 #endif
     error = search_execute(config, &result);

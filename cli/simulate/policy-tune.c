@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/simulate/policy.h"
@@ -388,6 +389,7 @@ tune_inputs(struct policy_args *args, struct inputs *in,
     options->service = policy_service(in->inputs[0].workload);
     options->progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     error = check_kept(args);
+    error = error ? error : output_file_check(args->out);
     if (error) {
         return error;
     }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/directory.h"
 #include "base/memory.h"
 #include "base/progress-bar.h"
 #include "cli/command.h"
@@ -658,7 +659,8 @@ cmd_sim(int argc, char *argv[])
     if (status >= 0) {
         return status;
     }
-    error = read_workload(&run);
+    error = output_file_check(run.html);
+    error = error ? error : read_workload(&run);
     error = error ? error : read_policies(&run);
     if (!error) {
         error = run.setting.seeds.n ? run_seeds(&run) : run_once(&run);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -538,7 +539,8 @@ compare_command(int argc, char *argv[])
     if (status >= 0) {
         return status;
     }
-    error = compare_spec_from_file(argv[file], &spec);
+    error = output_file_check(c.svg);
+    error = error ? error : compare_spec_from_file(argv[file], &spec);
     error = error ? error : compare_run(spec, NULL, &curves);
     if (!error && c.svg) {
         error = compare_write_svg(spec, curves, c.accuracy, c.svg);
