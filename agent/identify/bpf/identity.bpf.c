@@ -122,14 +122,14 @@ struct {
     __type(value, __u64); /* The kernel rounds up to 8 bytes anyway. */
 } ports SEC(".maps");
 
-/* By thread group, and the kind of question: CLOCK_BOOTTIME in ns of the last
- * one. */
-#define BY_PORT (1u << 31)
-#define MAY_COPY (1u << 30)
+/* By thread group, and the rule of the question in the high half:
+ * CLOCK_BOOTTIME in ns of the last one.  Its key has 64 bits as that of
+ * 'processes' has: Linux 6.1 refuses to write 32 bits over 64 on the stack to
+ * who lacks CAP_PERFMON. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, N_PROCESSES_ASKED);
-    __type(key, __u32);
+    __type(key, __u64);
     __type(value, __u64);
 } asked SEC(".maps");
 
@@ -161,7 +161,7 @@ get_settings(void)
 static __always_inline void
 ask_about(__u32 tgid, __u64 cgroup, __u32 rule, __u64 now)
 {
-    __u32 key = rule ? tgid | BY_PORT : tgid;
+    __u64 key = (__u64) rule << 32 | tgid;
     __u64 *last = bpf_map_lookup_elem(&asked, &key);
     struct identity_question *question;
 
@@ -232,7 +232,8 @@ stagecoach_sock(struct bpf_sock *sk)
 static __always_inline struct identity_copy *
 ask_about_copy(const struct bpf_sock_addr *ctx, const struct bpf_sock *sk)
 {
-    __u32 tgid = bpf_get_current_pid_tgid() >> 32, key = tgid | MAY_COPY;
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    __u64 key = (__u64) IDENTITY_MAY_COPY << 32 | tgid;
     __u64 now = bpf_ktime_get_boot_ns();
     __u64 *last = bpf_map_lookup_elem(&asked, &key);
     struct identity_copy *copy;
