@@ -21,6 +21,10 @@
  * than this. */
 #define KNOWN_MS 10000
 
+/* A job on more hosts has a flow for each port instead of one for each pair,
+ * whose number grows with the square. */
+#define MAX_PAIR_HOSTS 128
+
 /* Seconds until hosts serve an order, and until an agent reports the end of a
  * job, together (bench control-fanout). */
 #define LATE_S 0.04
@@ -98,7 +102,7 @@ describe_flows(const struct job *job, double times, const double *capacity,
     *seconds = longest[0] + longest[1];
 }
 
-/* Describes a flow for each demand of 'jj', whose peers are not known. */
+/* Describes a flow for each demand of 'jj', without its peers. */
 static void
 describe_lone_flows(struct judge_job *jj)
 {
@@ -148,8 +152,10 @@ describe_job(const struct decide_job *dj, double grain,
                             .to_early = to_early(dj, grain),
                             .level = MAX(dj->job->level, 0),
                             .first = dj->job->override == OVERRIDE_PIN };
-    describe_flows(dj->job, grain, sit->capacity, jj, &flows);
-    jj->exchange = MAX(jj->exchange, flows);
+    if (shash_count(&dj->job->traffic) <= MAX_PAIR_HOSTS) {
+        describe_flows(dj->job, grain, sit->capacity, jj, &flows);
+        jj->exchange = MAX(jj->exchange, flows);
+    }
     jj->compute =
         MAX(grain * dj->predicted / dj->iterations - jj->exchange, 0);
     jj->wait = jj->compute / 2;

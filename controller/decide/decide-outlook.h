@@ -16,10 +16,10 @@
  * Where a job is in its iteration is not known: it is assumed to compute, and
  * to have done half of it.  Its flows are those of iteration-traffic.h, first
  * those to servers, then those from them; where sender and receiver are not
- * known there is one for each port.  Of long rungs, several iterations
- * are regarded as one.  Links between switches are left out.  Stages that wait
- * because of an override, or because they are idle, are left out, too: others
- * have the network before them.
+ * known, or on more than 128 hosts, there is one for each port.  Of long
+ * rungs, several iterations are regarded as one.  Links between switches are
+ * left out.  Stages that wait because of an override, or because they are
+ * idle, are left out, too: others have the network before them.
  *
  * It refers to nothing of the cluster, so that another thread may use it. */
 

@@ -189,6 +189,43 @@ FIXTURE_TEST(plans_go_through_announced_rungs)
     order_problem_destroy(op);
 }
 
+/* The description of a job on many hosts is as long as their number. */
+FIXTURE_TEST(large_jobs_have_a_flow_for_each_port)
+{
+    static const struct {
+        int hosts;
+        size_t n_flows;
+    } cases[] = { { 3, 3 * 2 }, { 500, 500 * 2 } };
+    static const double ends[] = { 3 };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct order_problem *op = order_problem_create(1);
+        struct order_problem *whole = order_problem_create(1);
+        struct decide_outlook *outlook;
+        struct decide_problem dp;
+        struct job *job;
+
+        give_jobs(f, &(struct given){ "a", "x", "h0", 10 }, 1);
+        job = find_job(f, "a/x");
+        for (int h = 1; h < cases[i].hosts; h++) {
+            char name[16];
+
+            snprintf(name, sizeof name, "h%d", h);
+            job_put_worker(f->c, job, name, ROLE_WORKER);
+        }
+        decide_problem_init(&dp, op, whole, f->c, f->stage,
+                            ORDER_UNIT_ITERATION, 1000);
+        outlook = decide_outlook_create(&dp, f->c, f->stage, ends, 1000);
+        assert_int_equal(outlook->situation.jobs[0].n_flows, cases[i].n_flows);
+        assert_true(outlook->situation.jobs[0].exchange > 0);
+        decide_outlook_destroy(outlook);
+        decide_problem_uninit(&dp);
+        order_problem_destroy(whole);
+        order_problem_destroy(op);
+    }
+}
+
 /* Decides until the plain network has the stage of 'job'. */
 static const struct plain_times *
 decide_with_times(struct fixture *f, const char *job, long long *now)
