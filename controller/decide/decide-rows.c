@@ -114,29 +114,33 @@ urgency_of(const struct decide_problem *dp, int s)
 }
 
 /* Sets the stage's demands to the sums of its jobs.  'seconds' is scratch
- * memory with an element for each port. */
+ * memory with a zero for each port, and has that again afterwards. */
 static void
 set_demands(struct stage_row *row, const struct decide_problem *dp, int stage,
             double *seconds)
 {
-    int n_ports = dp->op->n_ports;
+    const struct decide_job *first = &dp->jobs[dp->first_job[stage]];
+    const struct decide_job *end = &dp->jobs[dp->first_job[stage + 1]];
+    size_t max = 1;
 
-    memset(seconds, 0, n_ports * sizeof *seconds);
-    for (size_t i = dp->first_job[stage]; i < dp->first_job[stage + 1]; i++) {
-        const struct decide_job *dj = &dp->jobs[i];
-
+    for (const struct decide_job *dj = first; dj < end; dj++) {
+        max += dj->n_demands;
+    }
+    row->demands = xcalloc(max, sizeof *row->demands);
+    for (const struct decide_job *dj = first; dj < end; dj++) {
         for (size_t k = 0; k < dj->n_demands; k++) {
-            seconds[dj->demands[k].port]
-                += dj->iterations * dj->demands[k].seconds;
+            const struct order_demand *d = &dj->demands[k];
+            double needed = dj->iterations * d->seconds;
+
+            if (needed > 0 && !seconds[d->port]) {
+                row->demands[row->n_demands++].port = d->port;
+            }
+            seconds[d->port] += needed;
         }
     }
-    row->demands = xcalloc(MAX(n_ports, 1), sizeof *row->demands);
-    for (int port = 0; port < n_ports; port++) {
-        if (seconds[port] > 0) {
-            row->demands[row->n_demands++] = (struct order_demand) {
-                .port = port, .seconds = seconds[port],
-            };
-        }
+    for (size_t k = 0; k < row->n_demands; k++) {
+        row->demands[k].seconds = seconds[row->demands[k].port];
+        seconds[row->demands[k].port] = 0;
     }
     row->remaining = find_bottleneck(row->demands, row->n_demands, 1,
                                      &row->bottleneck);
