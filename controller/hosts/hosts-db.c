@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/name.h"
+#include "controller/hosts/host-wanted.h"
 #include "controller/model/cluster.h"
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/leader-search.h"
@@ -247,75 +248,23 @@ hosts_db_awaits_agents(const struct hosts_db *hdb, bool missing)
     return false;
 }
 
-/* Collects the live jobs that have traffic or a process on 'host', except
- * excluded ones.  Shims serve by rank.  If the policy shares the network, the
- * order inside a level has no meaning, and jobs of one level get the same
- * rank. */
-void
-host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
-                 const struct host *host)
-{
-    const struct policy *policy = ctx->policy;
-    bool shares = (order_classes[policy->order.kind].service
-                   == ORDER_SERVICE_SHARE);
-    const struct shash_node *node;
-    size_t max = ctx->observe ? 0 : shash_count(&ctx->cluster->jobs);
-
-    *w = (struct host_wanted){ .names = xmalloc(max * sizeof *w->names),
-                               .ranks = xmalloc(max * sizeof *w->ranks),
-                               .levels = xmalloc(max * sizeof *w->levels),
-                               .weights = xmalloc(max * sizeof *w->weights),
-                               .owned = xmalloc(max * sizeof *w->owned),
-                               .owners = xmalloc(max * sizeof *w->owners) };
-    SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
-        const struct job *job = node->data;
-        const struct job_refusal *refusal;
-
-        if (ctx->observe || !job->live) {
-            continue;
-        }
-        refusal =
-            (shash_is_empty(&job->refused) ? NULL
-                                           : job_refusal(job, host->name));
-        if (!refusal && !shash_find(&job->traffic, host->name)) {
-            continue;
-        }
-        if (job->cojob->uid) {
-            w->owned[w->n_owned] = job->full_name;
-            w->owners[w->n_owned++] = job->cojob->uid;
-        }
-        if (job->level >= 0 && job->override != OVERRIDE_EXCLUDE
-            && (!refusal || refusal->reason == MEMBERSHIP_ELSEWHERE)) {
-            w->names[w->n] = job->full_name;
-            w->ranks[w->n] = shares ? job->level : job->rank;
-            w->levels[w->n] = job->level;
-            w->weights[w->n] = job->cojob->weight;
-            w->n++;
-        }
-    }
-}
-
-void
-host_wanted_uninit(struct host_wanted *w)
-{
-    free(w->names);
-    free(w->ranks);
-    free(w->levels);
-    free(w->weights);
-    free(w->owned);
-    free(w->owners);
-}
+/* What all rows of Host_Wanted of a transaction have in common. */
+struct rows {
+    struct host_jobs jobs;
+    const struct policy *policy;
+    int64_t generation; /* Of the leader. */
+    int64_t version;    /* Of rows that are written. */
+};
 
 /* Writes all columns of 'row' but its version.  Returns true if the row has
  * changed: the IDL does not write a value that the column has. */
 static bool
-host_wanted_write(const struct host_wanted *w,
-                  const struct host_wanted_ctx *ctx,
-                  const struct hostsrec_host_wanted *row)
+write_columns(const struct rows *rows, const struct host_wanted *w,
+              const struct hostsrec_host_wanted *row)
 {
     /* By the names of the policy's members. */
     static const char *congestion[] = { "beta", "floor", "gamma" };
-    const struct policy *policy = ctx->policy;
+    const struct policy *policy = rows->policy;
     const double values[] = { policy->congestion_beta,
                               policy->congestion_floor,
                               policy->congestion_gamma };
@@ -330,7 +279,7 @@ host_wanted_write(const struct host_wanted *w,
     }
     levels[n] = SHIM_LEVEL_DEFAULT;
     dscps[n++] = policy->default_dscp;
-    hostsrec_host_wanted_set_generation(row, ctx->generation);
+    hostsrec_host_wanted_set_generation(row, rows->generation);
     hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
     hostsrec_host_wanted_set_level_dscp(row, levels, dscps, n);
     hostsrec_host_wanted_set_min_share(row, &policy->min_share, 1);
@@ -440,7 +389,7 @@ write_reported(struct hosts_db *hdb, const char *host)
 /* Writes the row of 'host' if it differs; inserts it if 'row' is NULL.
  * Returns true if it was written. */
 static bool
-write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
+write_wanted(struct hosts_db *hdb, const struct rows *rows,
              const struct host *host, const struct hostsrec_host_wanted *row)
 {
     struct host_wanted w;
@@ -450,11 +399,11 @@ write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
         row = hostsrec_host_wanted_insert(hdb->txn);
         hostsrec_host_wanted_set_host(row, host->name);
     }
-    host_wanted_init(&w, ctx, host);
-    written = host_wanted_write(&w, ctx, row);
+    host_wanted_init(&w, &rows->jobs, rows->policy, host);
+    written = write_columns(rows, &w, row);
     host_wanted_uninit(&w);
     if (written) {
-        hostsrec_host_wanted_set_version(row, ctx->version);
+        hostsrec_host_wanted_set_version(row, rows->version);
     }
     return written;
 }
@@ -472,13 +421,12 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
                int64_t generation, bool observe)
 {
     struct ovsdb_idl *idl = hdb->loop.idl;
-    const struct host_wanted_ctx ctx = {
-        .cluster = hdb->cluster, .policy = policy, .generation = generation,
-        .version = hdb->version + 1, .observe = observe
-    };
+    struct rows rows = { .policy = policy,
+                         .generation = generation,
+                         .version = hdb->version + 1 };
     const struct hostsrec_host_wanted *row;
     struct shash_node *node;
-    struct shash rows;
+    struct shash present;
     size_t n = 0;
 
     hdb->dirty |= hdb->observe != observe;
@@ -490,9 +438,10 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     }
     hdb->dirty = false;
 
-    shash_init(&rows);
+    host_jobs_init(&rows.jobs, observe ? NULL : hdb->cluster);
+    shash_init(&present);
     HOSTSREC_HOST_WANTED_FOR_EACH (row, idl) {
-        shash_add(&rows, row->host, row);
+        shash_add(&present, row->host, row);
     }
     write_access(hdb);
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
@@ -505,19 +454,22 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
         } else if (host->connected && !host->reports) {
             write_reported(hdb, host->name);
         }
-        row = shash_find_data(&rows, host->name);
+        row = shash_find_data(&present, host->name);
         if (row || host->reports || host->connected || host->named) {
-            n += write_wanted(hdb, &ctx, host, row);
+            n += write_wanted(hdb, &rows, host, row);
         }
     }
-    shash_destroy(&rows);
+    shash_destroy(&present);
+    host_jobs_uninit(&rows.jobs);
     if (n) {
-        hdb->version = ctx.version;
+        hdb->version = rows.version;
         hdb->written_at = time_msec();
         hdb->next_write = hdb->written_at + WRITE_MS;
-        ovsdb_idl_txn_add_comment(hdb->txn, "stagecoach-controller: order "
-                                  "%"PRId64, ctx.version);
-        VLOG_DBG("order %"PRId64" for %"PRIuSIZE" hosts", ctx.version, n);
+        ovsdb_idl_txn_add_comment(hdb->txn,
+                                  "stagecoach-controller: order "
+                                  "%" PRId64,
+                                  rows.version);
+        VLOG_DBG("order %" PRId64 " for %" PRIuSIZE " hosts", rows.version, n);
     }
 }
 

@@ -74,30 +74,4 @@ void hosts_db_write(struct hosts_db *, const struct policy *,
                     int64_t generation, bool observe);
 void hosts_db_commit(struct hosts_db *);
 
-/* What all rows of Host_Wanted of a transaction have in common. */
-struct host_wanted_ctx {
-    const struct cluster *cluster;
-    const struct policy *policy;
-    int64_t generation;         /* Of the leader. */
-    int64_t version;            /* Of rows that are written. */
-    bool observe;               /* Hosts get no job. */
-};
-
-/* The jobs of one host.  Owns its arrays; the names are the cluster's. */
-struct host_wanted {
-    const char **names;         /* "COJOB/JOB". */
-    int64_t *ranks, *levels;
-    double *weights;
-    size_t n;                   /* Of each array. */
-    const char **owned;         /* "COJOB/JOB" of cojobs with a user, also
-                                 * those whose processes on the host are
-                                 * not admitted. */
-    int64_t *owners;            /* The users. */
-    size_t n_owned;             /* Of both arrays. */
-};
-
-void host_wanted_init(struct host_wanted *, const struct host_wanted_ctx *,
-                      const struct host *);
-void host_wanted_uninit(struct host_wanted *);
-
 #endif /* controller/hosts/hosts-db.h */

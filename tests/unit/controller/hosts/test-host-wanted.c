@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/hosts/host-wanted.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/model/cluster.h"
 #include "openvswitch/poll-loop.h"
@@ -22,7 +23,6 @@ struct fixture {
     struct cluster *c;
     struct job *a, *b;
     struct policy *policy;
-    struct host_wanted_ctx ctx;
     struct test_server server;
     struct hosts_db *hdb;
     int64_t generation;
@@ -53,12 +53,6 @@ set_up(void **state)
     cluster_intent_end(f->c);
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
-    f->ctx = (struct host_wanted_ctx){
-        .cluster = f->c,
-        .policy = f->policy,
-        .generation = 3,
-        .version = 9,
-    };
     *state = f;
     return 0;
 }
@@ -74,12 +68,22 @@ tear_down(void **state)
     return 0;
 }
 
+static void
+get_wanted(const struct fixture *f, const char *host, struct host_wanted *w)
+{
+    struct host_jobs jobs;
+
+    host_jobs_init(&jobs, f->observe ? NULL : f->c);
+    host_wanted_init(w, &jobs, f->policy, cluster_get_host(f->c, host));
+    host_jobs_uninit(&jobs);
+}
+
 static size_t
 n_wanted(const struct fixture *f, const char *host)
 {
     struct host_wanted w;
 
-    host_wanted_init(&w, &f->ctx, cluster_get_host(f->c, host));
+    get_wanted(f, host, &w);
     host_wanted_uninit(&w);
     return w.n;
 }
@@ -98,7 +102,7 @@ FIXTURE_TEST(processes_that_are_not_admitted_get_no_order)
     assert_int_equal(n_wanted(f, "h0"), 1);
 
     /* The host gets the owner, to end the squatting. */
-    host_wanted_init(&w, &f->ctx, h1);
+    get_wanted(f, "h1", &w);
     assert_int_equal(w.n, 0);
     assert_int_equal(w.n_owned, 1);
     assert_string_equal(w.owned[0], "c/a");
@@ -204,6 +208,6 @@ FIXTURE_TEST(a_host_gets_its_live_jobs_that_are_not_excluded)
     f->b->level = -1;                   /* Not ordered yet. */
     assert_int_equal(n_wanted(f, "h0"), 0);
     f->a->override = OVERRIDE_NONE;
-    f->ctx.observe = true;
+    f->observe = true;
     assert_int_equal(n_wanted(f, "h0"), 0);
 }
