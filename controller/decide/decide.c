@@ -16,6 +16,7 @@
 #include "controller/model/cluster.h"
 #include "controller/model/cooldown.h"
 #include "controller/model/demand.h"
+#include "controller/model/rank-keys.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "order/order.h"
@@ -341,6 +342,37 @@ place_before_stages(struct decide *d, const struct cojob *cojob,
     }
 }
 
+/* Of one rank, jobs that have had a key are first. */
+static int
+compare_ranks(const void *a_, const void *b_)
+{
+    const struct job *const *a = a_, *const *b = b_;
+
+    return ((*a)->rank != (*b)->rank ? ((*a)->rank < (*b)->rank ? -1 : 1)
+            : (*a)->key > (*b)->key  ? -1
+                                     : (*a)->key < (*b)->key);
+}
+
+/* Gives hosts the ranks of all jobs that have a level. */
+static void
+store_keys(const struct cluster *c)
+{
+    struct job **jobs = xcalloc(shash_count(&c->jobs) + 1, sizeof *jobs);
+    const struct shash_node *node;
+    size_t n = 0;
+
+    SHASH_FOR_EACH (node, &c->jobs) {
+        struct job *job = node->data;
+
+        if (job->live && job->level >= 0) {
+            jobs[n++] = job;
+        }
+    }
+    qsort(jobs, n, sizeof *jobs, compare_ranks);
+    rank_keys_update(jobs, n);
+    free(jobs);
+}
+
 /* Copies ranks and levels to the cluster.  With the order "fair", each job has
  * level 0 unless it has an override.  Otherwise a job between two stages keeps
  * its level. */
@@ -382,6 +414,7 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
             place_before_stages(d, node->data, assigned, now);
         }
     }
+    store_keys(d->cluster);
 }
 
 /* Returns true if a factor of the last plan is in the keys of 'dp'. */

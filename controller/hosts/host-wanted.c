@@ -87,7 +87,7 @@ add_wanted(struct host_wanted *w, const struct job *job,
     if (job->level >= 0 && job->override != OVERRIDE_EXCLUDE
         && (!refusal || refusal->reason == MEMBERSHIP_ELSEWHERE)) {
         w->names[w->n] = job->full_name;
-        w->ranks[w->n] = shares ? job->level : job->rank;
+        w->ranks[w->n] = shares ? job->level : job->key;
         w->levels[w->n] = job->level;
         w->weights[w->n] = job->cojob->weight;
         w->n++;

@@ -51,9 +51,9 @@ struct host_wanted {
     size_t n_owned;     /* Of both arrays. */
 };
 
-/* Leaves excluded jobs out.  Shims serve by rank.  If the policy shares the
- * network, the order inside a level has no meaning, and jobs of one level get
- * the same rank. */
+/* Leaves excluded jobs out.  Shims serve by rank, which is the key of the
+ * job.  If the policy shares the network, the order inside a level has no
+ * meaning, and jobs of one level get the same rank. */
 void host_wanted_init(struct host_wanted *, const struct host_jobs *,
                       const struct policy *, const struct host *);
 void host_wanted_uninit(struct host_wanted *);

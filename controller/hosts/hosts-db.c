@@ -11,6 +11,7 @@
 #include "base/name.h"
 #include "controller/hosts/host-wanted.h"
 #include "controller/model/cluster.h"
+#include "controller/model/rank-keys.h"
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/leader-search.h"
 #include "openvswitch/json.h"
@@ -223,7 +224,8 @@ hosts_db_restore(struct hosts_db *hdb)
         for (size_t i = 0; i < row->n_rank; i++) {
             job = shash_find_data(jobs, row->key_rank[i]);
             if (job) {
-                job->rank = row->value_rank[i];
+                job->key = MIN(row->value_rank[i], RANK_KEYS_END - 1);
+                job->rank = job->key;
             }
         }
     }

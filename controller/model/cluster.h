@@ -254,6 +254,8 @@ struct job {
     /* Written by decide.h. */
     int level;                  /* -1 if it never had one. */
     int rank;                   /* In the last order, among jobs. */
+    uint32_t key;               /* What hosts have for the rank, 0 before the
+                                 * first order; see rank-keys.h. */
     double factor;              /* Of its key, by the last plan; 1 without
                                  * one.  Written by decide-ahead.h. */
     long long level_since;      /* time_msec() of the last change. */

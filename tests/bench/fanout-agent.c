@@ -122,7 +122,17 @@ fanout_agent_is_connected(const struct fanout_agent *a)
 bool
 fanout_agent_has_first(const struct fanout_agent *a, const char *job)
 {
-    struct shim_slot row;
+    const struct shash_node *node;
+    struct shim_slot row, other;
 
-    return wanted_get(&a->wanted, job, &row) && !row.rank;
+    if (!wanted_get(&a->wanted, job, &row)) {
+        return false;
+    }
+    SHASH_FOR_EACH (node, &a->wanted.jobs) {
+        if (wanted_get(&a->wanted, node->name, &other)
+            && other.rank < row.rank) {
+            return false;
+        }
+    }
+    return true;
 }

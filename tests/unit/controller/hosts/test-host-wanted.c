@@ -35,7 +35,7 @@ add_job(struct fixture *f, struct cojob *cojob, const char *name, int rank)
     struct job *job = cojob_put_job(f->c, cojob, name, true, 1, 0);
 
     job_put_worker(f->c, job, "h0", ROLE_WORKER);
-    job->rank = job->level = rank;
+    job->key = job->level = rank;
     return job;
 }
 
@@ -131,7 +131,7 @@ settle(struct fixture *f)
 
 /* What a row depends on, one after the other. */
 #define CHANGES                                     \
-    X(rank, f->a->rank = 7)                         \
+    X(rank, f->a->key = 7)                          \
     X(level, f->b->level = 3)                       \
     X(weight, f->a->cojob->weight = 2.5)            \
     X(ended, f->b->live = false)                    \
