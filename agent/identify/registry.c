@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "agent/identify/process.h"
-#include "agent/launch/launch.h"
+#include "agent/launch/pod-path.h"
 #include "base/name.h"
 #include "hash.h"
 #include "openvswitch/vlog.h"

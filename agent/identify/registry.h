@@ -45,8 +45,8 @@
  * user with fewer, takes the place of one without registration: of the user
  * with the most of them.  Claims of processes are shared among users by
  * base/shares.h, which has the rule by which no user fills a table for
- * others.  A user is a uid there; processes of a pod (launch.h) take any uid,
- * so there it is the pod.  What is refused is counted.
+ * others.  A user is a uid there; processes of a pod (agent/launch/pod-path.h)
+ * take any uid, so there it is the pod.  What is refused is counted.
  *
  * The registry owns its jobs; a "struct job *" is valid until
  * registry_remove() or until registry_end() removes it.  Main thread only. */

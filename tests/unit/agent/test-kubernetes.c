@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
 #include "agent/launch/pod-identity.h"
+#include "agent/launch/pod-path.h"
 #include "tests/unit/unit-test.h"
 
 #define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"
