@@ -71,8 +71,9 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 
 struct host {
     char *name;
-    struct host *alike;         /* Next one with the same first label, if the
-                                 * name has a dot. */
+    struct shash_node *label;   /* Its first label in the cluster's 'labels';
+                                 * NULL if the name has no dot. */
+    struct host *alike;         /* Next one with the same label. */
     int index;                  /* Number of the host, for demand_port(). */
     int leaf;                   /* In the cluster's fabric, -1 if unknown. */
 
@@ -441,10 +442,6 @@ void cluster_intent_end(struct cluster *);
 
 /* Hosts and traffic. */
 struct host *cluster_get_host(struct cluster *, const char *name);
-const char *cluster_host_named(const struct cluster *, const char *name);
-const char *host_short_name(const struct cluster *, const struct host *);
-bool cluster_is_ambiguous(const struct cluster *, const char *label);
-const char *cluster_find_address(const struct cluster *, uint32_t ip);
 bool cluster_wants_pairs(const struct cluster *);
 const struct host **cluster_known_hosts(const struct cluster *, size_t *np);
 char *cluster_check_remove(const struct cluster *, const char *name);

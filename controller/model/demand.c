@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "controller/model/host-names.h"
 #include "controller/model/host-word.h"
 #include "controller/model/telemetry-report.h"
 #include "controller/model/unannounced.h"
