@@ -226,6 +226,19 @@ FIXTURE_TEST(two_machines_of_one_name_raise_an_alarm)
                     "certificate");
 }
 
+FIXTURE_TEST(a_first_label_of_two_hosts_raises_an_alarm)
+{
+    struct fixture *f = *state;
+
+    host(f, "h2.a");
+    assert_alarm(f, NULL);
+    host(f, "h2.b");
+    assert_alarm(f, "jobs or the topology name a host by a first label that "
+                    "two hosts have: h2 (h2.b, h2.a): give the whole name");
+    host(f, "h2")->reported_at = now;
+    assert_alarm(f, NULL);
+}
+
 FIXTURE_TEST(a_host_that_lags_raises_an_alarm)
 {
     struct fixture *f = *state;
