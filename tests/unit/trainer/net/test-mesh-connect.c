@@ -18,6 +18,7 @@
 #include "tests/unit/unit-test.h"
 #include "trainer/net/address.h"
 #include "trainer/net/link.h"
+#include "trainer/net/mesh-connect.h"
 #include "trainer/net/mesh.h"
 
 #define N PEER_NET_MAX
