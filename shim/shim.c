@@ -172,7 +172,7 @@ get_connections(void *s_, void *body, size_t *size)
     return 0;
 }
 
-/* Returns a number that nothing else has: with that of a table an attacker
+/* Returns a random number for one use: with the number of a table, an attacker
  * could choose flows that collide. */
 static uint64_t
 draw_secret(void)

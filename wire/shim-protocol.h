@@ -59,11 +59,11 @@
  * rank.  SHIM_MIN_SHARE sets the minimum share of each level with queued
  * packets; by default these levels divide 1/21 of the uplink among them.
  *
- * A job whose level is neither of these has a control class: its packets whose
- * tag says so.  They go first, with the DSCP of SHIM_CONTROL, up to an equal
- * share of 1 % of the uplink for each such job, see
- * shim/queue/control-share.h.  What exceeds it is treated as the job's other
- * packets.
+ * A job whose level is neither of these has a control class: its packets with
+ * the control bit in their tags.  They go first, with the DSCP of
+ * SHIM_CONTROL, up to an equal share of 1 % of the uplink for each such job,
+ * see shim/queue/control-share.h.  What exceeds it is treated as the job's
+ * other packets.
  *
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
  * DSCP until the next SHIM_LEASE; the table stays.  A shim starts without a
@@ -254,7 +254,7 @@ struct shim_congestion {
 /* Key of this host and the host that has an address. */
 struct shim_key {
     uint8_t family;     /* 4 or 6. */
-    uint8_t removed;    /* 1: the address has none any more. */
+    uint8_t removed;    /* 1: the address has no key any more. */
     uint8_t pad[6];     /* 0. */
     uint8_t remote[16]; /* As in struct shim_flow_key. */
     uint8_t key[SHIM_KEY_BYTES];

@@ -56,8 +56,8 @@ struct shim_actuator {
                                  * valid while disconnected. */
 
     char *about;                /* Reply to SHIM_ABOUT, or NULL. */
-    long long next_about;       /* time_msec() of the next request. */
-    long long next_peers;       /* The same of SHIM_PEERS. */
+    long long next_about;       /* time_msec() of the next SHIM_ABOUT. */
+    long long next_peers;       /* time_msec() of the next SHIM_PEERS. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
@@ -66,18 +66,18 @@ struct shim_actuator {
 
     struct actuator_wanted wanted; /* 'until' is LLONG_MIN before the
                                     * first one. */
-    struct actuator_wanted told;   /* What the shim has of it: 'min_share',
-                                    * 'congestion', 'control'. */
+    struct actuator_wanted told;   /* 'min_share', 'congestion' and 'control'
+                                    * that were sent to the shim. */
 
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
     long long next_connect, next_stats, next_lease, next_sync;
-    long long next_refused;     /* Of the next SHIM_REFUSED. */
+    long long next_refused;     /* time_msec() of the next SHIM_REFUSED. */
     long long last_rx;          /* time_msec() of the last message, or of the
                                  * connect. */
 
     struct slot_changes slot_changes;            /* Too large for the stack. */
-    struct shim_refused refused[SHIM_MAX_SLOTS]; /* The last, by slot. */
+    struct shim_refused refused[SHIM_MAX_SLOTS]; /* Last reply, by slot. */
 };
 
 static const struct actuator_class shim_actuator_class;
@@ -301,7 +301,7 @@ handle_about(struct shim_actuator *s, const void *body, size_t n)
 static const struct reply {
     int (*handle)(struct shim_actuator *, const void *body, size_t n);
     size_t head, item; /* Bytes of its head, and of each item after that. */
-    bool needed;       /* Without it the connection is of no use. */
+    bool needed;       /* An error status ends the connection. */
 } replies[] = {
     [SHIM_HELLO] = { handle_hello, sizeof(struct shim_hello), 1, true },
     [SHIM_SLOT_LIST] = { handle_list, 0, sizeof(struct shim_slot), true },
@@ -446,7 +446,8 @@ send_lease(struct shim_actuator *s, long long now)
     send_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
 
-/* Sends 'wanted', a part of what is wanted, if the shim has another one. */
+/* Sends a part of 'wanted' if it differs from 'told', the part that was sent
+ * last. */
 static void
 tell(struct shim_actuator *s, enum shim_msg_type type, const void *wanted,
      void *told, size_t size)

@@ -111,7 +111,7 @@ owner_of_namespace(pid_t pid, uid_t uid)
     while (fd >= 0) {
         uid_t owner;
 
-        /* The kernel does not tell what is above the agent's own. */
+        /* The kernel hides the namespaces above the agent's own. */
         above = ioctl(fd, NS_GET_PARENT);
         if (above >= 0 && !ioctl(fd, NS_GET_OWNER_UID, &owner) && owner) {
             uid = owner;

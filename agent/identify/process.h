@@ -70,7 +70,7 @@ bool process_is_of_host(pid_t);
  * unknown. */
 bool process_user(pid_t, uid_t *uidp);
 
-/* The same without that: the real user, which the kernel stores in sockets. */
+/* Stores the real user of the process, which the kernel stores in sockets. */
 bool process_real_user(pid_t, uid_t *uidp);
 
 /* Returns the host name in the process's namespace, the agent's if it may not

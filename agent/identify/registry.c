@@ -279,8 +279,8 @@ may_register(const struct registry *r, const struct job *job,
                && owner == *uid);
 }
 
-/* Returns true if 'claim' is of another user than its job.  One that somebody
- * with a right to the host has made without a user, or for root, is not. */
+/* Returns true if 'claim' is of another user than its job.  A claim of a
+ * registered source without a user, or for root, is not. */
 static bool
 is_squatter(const struct claim *claim)
 {
@@ -507,7 +507,8 @@ registry_best_claim(const struct registry *r, const struct claim_what *what,
     return best;
 }
 
-/* The same for a process; another one may have had its id. */
+/* Does the same for a process.  Ignores a claim of an earlier process with its
+ * id. */
 const struct claim *
 registry_best_of_process(const struct registry *r,
                          const struct process *process,

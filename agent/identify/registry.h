@@ -32,12 +32,13 @@
  * A claim of a cgroup includes the cgroups below it, a claim of a process its
  * descendants: a look-up tries those above too.
  *
- * A job has one user on a host, so that nobody joins the job of another by its
- * name: registry_may_join().  The user of a registered job (membership.h) is
- * the one that its launcher has named, else the one of the processes in its
- * cgroup; that of a job without registration is the user of its first process,
- * or the owner that the controller has sent.  If the user of a job changes,
- * claims by environment or port of other users end: they were squatting.
+ * A job has one user on a host, so that no user joins the job of another by
+ * its name, see registry_may_join().  The user of a registered job
+ * (membership.h) is the one that its launcher has named, else the one of the
+ * processes in its cgroup; the user of a job without registration is the user
+ * of its first process, or the owner that the controller has sent.  If the
+ * user of a job changes, claims by environment or port of other users end:
+ * they were squatting.
  *
  * A user can name any number of jobs.  So each user but root has at most
  * REGISTRY_MAX_UID_JOBS of them, root the same number without registration.
@@ -164,8 +165,8 @@ struct claim {
     struct user *user; /* Of the process; NULL for other things. */
 };
 
-/* Returns true if somebody with a right to the host makes claims of this
- * source: wire/membership.h. */
+/* Returns true if claims of this source register processes, see
+ * wire/membership.h. */
 static inline bool
 claim_source_is_registered(enum claim_source source)
 {
@@ -253,8 +254,8 @@ struct registry_class {
      * that is unknown. */
     bool (*owner)(const char *name, uint64_t *, void *aux);
 
-    /* Returns the slot of the job called 'name', 0 if it has none.  Called by
-     * tracker.c, and not NULL there. */
+    /* Returns the slot of the job called 'name', or 0.  Called by tracker.c,
+     * and not NULL there. */
     uint16_t (*slot)(const char *name, void *aux);
 };
 

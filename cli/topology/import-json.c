@@ -179,8 +179,7 @@ add_host(struct writer *w, cJSON *list, const struct import_node *host)
     add_rate(o, w->extra->rate);
 }
 
-/* Returns the rate of the link from a switch to its parent, 0 if there is
- * none. */
+/* Returns the rate of a switch's link to its parent, or 0. */
 static int64_t
 uplink_rate(const struct writer *w, const struct import_node *sw)
 {

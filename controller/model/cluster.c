@@ -17,8 +17,8 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Turns of two machines of one name are not further apart than this; so many
- * from one address are of two. */
+/* Longest time between the turns of two machines of one name, and the number
+ * of turns from one address that shows two machines. */
 #define TWIN_MS 10000
 #define TWIN_TURNS 3
 
@@ -222,7 +222,7 @@ cluster_wants_pairs(const struct cluster *c)
 }
 
 /* Returns true if the agent of 'host' has seen a newer generation than this
- * leader's, so that it follows no order of it. */
+ * leader's, so that it ignores this leader's orders. */
 bool
 host_refuses(const struct cluster *c, const struct host *host)
 {

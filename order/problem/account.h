@@ -12,10 +12,10 @@
  * two largest searches counts for each running search of the owner, in
  * addition to what that search still needs, as far as all but the largest are
  * smaller than the running searches of the others in the mean.  So a second
- * search of somebody honest keeps its place, and so do searches like those of
+ * search of an honest owner keeps its place, and so do searches like those of
  * others, while slices go behind honest searches of the same total.  Only what
  * exceeds the least of all owners with running searches counts, because where
- * everybody slices, or all searches have one owner, no owner gains by it.
+ * all owners slice, or all searches have one owner, no owner gains by it.
  *
  * Announcing 400 iterations five at a time beside searches of 100, in sequence
  * or side by side, made an owner 2.2 and 2.8 times as fast as announcing them

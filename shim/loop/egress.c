@@ -158,8 +158,8 @@ egress_destroy(struct egress *e)
     }
 }
 
-/* Returns the nanoseconds until a queued packet is due, UINT64_MAX if there is
- * none. */
+/* Returns the nanoseconds until a queued packet is due, UINT64_MAX without a
+ * packet. */
 uint64_t
 egress_until_due(const struct egress *e, uint64_t now)
 {

@@ -28,6 +28,6 @@ grep 'PASSED' /out/identity.log
 "$BUILD/tests/unit/test-doctor-interfaces" >/out/doctor.log 2>&1 ||
     { cat /out/doctor.log; fail "the unit test doctor-interfaces"; }
 # Since 6.7, fq has bands too.
-[ "$(grep -c 'is not to be had' /out/queues.log)" -le 1 ] ||
+[ "$(grep -c 'is not available' /out/queues.log)" -le 1 ] ||
     { cat /out/queues.log; fail "queues that the kernel has were left out"; }
 echo PASS

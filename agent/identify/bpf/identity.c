@@ -43,7 +43,7 @@ VLOG_DEFINE_THIS_MODULE(identity);
 extern const unsigned char identity_program[];
 extern const size_t identity_program_size;
 
-#define LOOK_MS 1000      /* Between looks at the interfaces. */
+#define LOOK_MS 1000      /* Between checks of the interfaces. */
 #define CONTROL_GAP_MS 10 /* Between epochs for ports that a job reports. */
 #define MAX_UPLINKS 16
 #define MAX_FDS 4096 /* Of a process, in identity_adopt(). */
@@ -191,7 +191,7 @@ array_of(struct identity *id, const struct array *a)
     return (void **) ((char *) id + a->member);
 }
 
-/* Maps the arrays into memory; empty ones if there are no kernel's. */
+/* Maps the kernel's arrays into memory, or without programs empty ones. */
 static int
 map_arrays(struct identity *id)
 {

@@ -392,7 +392,7 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
         refuse_switch(of, xasprintf("refuses generation %"PRIu64": another "
                                     "controller is newer", of->generation));
     } else if (of->state == ST_GROUPS && oh->xid == of->xid) {
-        /* The switch does not support groups, so it has none. */
+        /* The switch does not support groups. */
         send_request(of, flow_table_request(v), ST_FLOWS);
     } else if (!VLOG_DROP_WARN(&rl)) {
         char *s = ofp_to_string(oh, ntohs(oh->length), NULL, NULL, 1);

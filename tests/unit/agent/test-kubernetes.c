@@ -84,7 +84,7 @@ UNIT_TEST(knows_the_labels_of_others)
     static const struct {
         const char *labels;
         const char *annotations;
-        const char *job;        /* NULL: nobody's. */
+        const char *job;        /* NULL: of no job. */
         const char *cojob;
         int rung;
     } cases[] = {

@@ -765,7 +765,7 @@ FIXTURE_TEST(first_host_of_a_job_without_places_names_the_others)
     msec_ahead -= HOST_WORD_GONE_MS + 1;
 }
 
-/* A host that anybody could be, and one with a certificate of its own. */
+/* A host without a certificate of its own, and one with. */
 FIXTURE_TEST(certified_host_counts_where_others_send_to_it)
 {
     struct fixture *f = *state;
