@@ -11,7 +11,6 @@
 #include <linux/tcp.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/actuate/actuator.h"

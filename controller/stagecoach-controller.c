@@ -14,7 +14,6 @@
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
-#include "controller/decide/stage-history.h"
 #include "controller/history-feed.h"
 #include "controller/history/history.h"
 #include "controller/hosts/hosts-db.h"

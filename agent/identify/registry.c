@@ -4,7 +4,6 @@
 
 #include "agent/identify/registry.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,6 @@
 #include "util.h"
 #include "wire/cgroup-path.h"
 #include "wire/json-put.h"
-#include "wire/shim-protocol.h"
 
 VLOG_DEFINE_THIS_MODULE(registry);
 
@@ -27,7 +25,7 @@ VLOG_DEFINE_THIS_MODULE(registry);
 
 #define LATE_MS 60000 /* Users are reported after a refusal. */
 
-void
+static void
 users_init(struct users *users)
 {
     memset(users, 0, sizeof *users);
@@ -36,7 +34,7 @@ users_init(struct users *users)
     users->claims.size = 4096;
 }
 
-void
+static void
 users_uninit(struct users *users)
 {
     struct user *user;

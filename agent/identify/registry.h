@@ -101,9 +101,6 @@ struct users {
     const char *cgroup_mount; /* Of version 2, or NULL. */
 };
 
-void users_init(struct users *);
-void users_uninit(struct users *);
-
 /* Returns the user of process 'pid', which runs as 'uid'; of the uid if 'pid'
  * is 0. */
 struct user *users_find(struct users *, uint64_t uid, pid_t pid);

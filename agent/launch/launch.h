@@ -35,7 +35,6 @@
  * job_cgroup_of_scheduler(). */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/name.h"

@@ -32,7 +32,6 @@
 #include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 #include "wire/json-put.h"
 #include "wire/log-spec.h"
 

@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/simulate/policy.h"
-#include "policies/policy.h"
-#include "sim/fabric/fabric.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 

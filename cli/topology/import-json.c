@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

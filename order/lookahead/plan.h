@@ -33,7 +33,6 @@
  * Without a limit of time it depends only on its arguments.  Needs memory for
  * the time of the call only.  Different threads may plan at the same time. */
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct judge_situation;

@@ -4,6 +4,7 @@
 
 #include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "shim/classify/flow-cache.h"

@@ -29,7 +29,6 @@
  * thread. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/shim-protocol.h"

@@ -8,9 +8,7 @@
 #include "order/primal-dual/ascent.h"
 #include "order/primal-dual/primal-dual.h"
 #include "order/problem/iteration-weight.h"
-#include "order/problem/memory.h"
 #include "sim/run/live.h"
-#include "sim/run/records.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "order/problem/memory.h"
 #include "sim/workload/random.h"
 #include "sim/workload/trial-curve.h"
 #include "sim/workload/workload.h"

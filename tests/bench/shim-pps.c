@@ -43,7 +43,6 @@
 #include "shim/classify/job-slot.h"
 #include "shim/classify/tag.h"
 #include "shim/clock/clock.h"
-#include "shim/clock/counter.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/lanes.h"

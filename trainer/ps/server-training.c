@@ -2,8 +2,6 @@
 
 #include "trainer/ps/server-private.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -16,7 +16,6 @@
 #include "base/directory.h"
 #include "base/memory.h"
 #include "trainer/search/halving.h"
-#include "trainer/search/hosts.h"
 #include "trainer/search/job.h"
 #include "trainer/search/spec.h"
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libmnl/libmnl.h>
-#include <limits.h>
 #include <linux/ethtool.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>

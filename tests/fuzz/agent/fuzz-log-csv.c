@@ -4,7 +4,6 @@
 
 #include <config.h>
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

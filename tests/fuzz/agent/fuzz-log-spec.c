@@ -3,7 +3,6 @@
 /* Fuzzes the specifications of logs: the rules of an operator, and the
  * argument of "stagecoach run --log". */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 
 #include <config.h>
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

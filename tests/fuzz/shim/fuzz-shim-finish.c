@@ -6,7 +6,6 @@
  * bytes are the frame. */
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

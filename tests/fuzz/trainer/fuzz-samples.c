@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/fuzz/fuzz-file.h"
 #include "trainer/data/readers.h"

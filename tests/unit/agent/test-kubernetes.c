@@ -3,7 +3,6 @@
 /* What a pod is called, by its cgroup and by its labels. */
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +83,7 @@ UNIT_TEST(knows_the_labels_of_others)
     static const struct {
         const char *labels;
         const char *annotations;
-        const char *job;        /* NULL: of no job. */
+        const char *job; /* NULL: of no job. */
         const char *cojob;
         int rung;
     } cases[] = {

@@ -2,7 +2,6 @@
 
 /* What launchers share: names of stages, requests to the agent. */
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

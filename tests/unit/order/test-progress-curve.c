@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "order/problem/progress-curve.h"
 #include "tests/unit/order/order-instance.h"

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "shim/cc/message.h"
 #include "tests/unit/shim/cc-world.h"

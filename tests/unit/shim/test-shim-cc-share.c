@@ -2,9 +2,7 @@
 
 /* The division of the downlink among its flows. */
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"

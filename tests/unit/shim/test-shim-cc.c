@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"

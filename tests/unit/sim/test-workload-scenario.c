@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json-check.h"
 #include "sim/run/simulate.h"

@@ -2,7 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -13,7 +12,6 @@
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"

@@ -11,7 +11,6 @@
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "order/result/slack.h"
 #include "policies/policy.h"
 #include "sim/workload/workload-recording.h"
 #include "sim/workload/workload.h"

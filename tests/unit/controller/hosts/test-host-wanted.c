@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/hosts/host-wanted.h"
 #include "controller/hosts/hosts-db.h"

@@ -2,9 +2,7 @@
 
 #include <config.h>
 
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/user-name.h"

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/model/job-progress.h"
 #include "order/order.h"

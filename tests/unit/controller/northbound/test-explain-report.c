@@ -12,7 +12,6 @@
 #include "controller/northbound/views/explain-report.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"

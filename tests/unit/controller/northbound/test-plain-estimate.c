@@ -2,15 +2,11 @@
 
 #include <config.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/status-report.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 

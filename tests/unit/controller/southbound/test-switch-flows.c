@@ -2,9 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/switches.h"
 #include "controller/southbound/topology/routes.h"

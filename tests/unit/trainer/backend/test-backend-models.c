@@ -5,8 +5,6 @@
 #include "tests/unit/trainer/backend/test-backend.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 /* The closed form of a row against the linear program that it solves, and what
  * the policy makes of networks. */
 
-#include <stdint.h>
-
 #include <glpk.h>
 #include <math.h>
 #include <string.h>

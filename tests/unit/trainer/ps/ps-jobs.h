@@ -8,7 +8,6 @@
  * A training adds 1 to each weight in each update of the whole batch, so that
  * weights say how many updates were made. */
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "tests/unit/trainer/ps/ps-processes.h"

@@ -4,7 +4,6 @@
  * message that says who it was. */
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
