@@ -46,6 +46,8 @@ extern struct fixture f;
 int set_up(void **state);
 int tear_down(void **state);
 
+#define IDENTITY_TEST(NAME) UNIT_TEST_BETWEEN(NAME, set_up, tear_down)
+
 /* Runs commands of the shell in the namespace of a process, 0 for this one. */
 void in(pid_t netns, const char *format, ...) OVS_PRINTF_FORMAT(2, 3);
 

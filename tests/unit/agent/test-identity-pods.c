@@ -69,7 +69,7 @@ tag_sent_by(int fd)
     return tag_of_sent(fd, "", 1);
 }
 
-FIXTURE_TEST(a_shim_gets_tags)
+IDENTITY_TEST(a_shim_gets_tags)
 {
     int a = sender(0, "a"), none = sender(0, "");
     int tos = DSCP_CONTROL << 2;
@@ -84,7 +84,7 @@ FIXTURE_TEST(a_shim_gets_tags)
 
 /* The pod's packets are routed to the uplink; the mark that the pod's root
  * sets itself does not count. */
-FIXTURE_TEST(packets_of_a_pod_are_of_its_job)
+IDENTITY_TEST(packets_of_a_pod_are_of_its_job)
 {
     int a = sender(f.pod, "a"), none = sender(f.pod, "");
     int mark = (SLOT_A << 1 | 1) << 3;
@@ -102,7 +102,7 @@ FIXTURE_TEST(packets_of_a_pod_are_of_its_job)
 
 /* A user's namespace can have the addresses and ports of a connection of
  * another job, but not its socket. */
-FIXTURE_TEST(equal_addresses_in_a_namespace_move_nothing)
+IDENTITY_TEST(equal_addresses_in_a_namespace_move_nothing)
 {
     struct sockaddr_in name;
     socklen_t size = sizeof name;
@@ -138,7 +138,7 @@ begin_tags(enum identity_mode mode)
 
 /* A shim learns where received packets belong from packets that a pod sends
  * with its own address, and from no others. */
-FIXTURE_TEST(only_the_pods_own_source_is_learned)
+IDENTITY_TEST(only_the_pods_own_source_is_learned)
 {
     const uint16_t header[4] = { 0, htons(PORT), htons(sizeof header), 0 };
     int own, another, raw, host;
@@ -175,7 +175,7 @@ FIXTURE_TEST(only_the_pods_own_source_is_learned)
 
 /* Packets of macvlan have their socket at the uplink.  Answers to an address
  * that is the host's too do not come back. */
-FIXTURE_TEST(macvlan_needs_no_program_of_its_own)
+IDENTITY_TEST(macvlan_needs_no_program_of_its_own)
 {
     struct from from = {
         .netns = f.pod, .cgroup = "a", .source = "10.9.0.5", .iface = "mv0"
@@ -199,7 +199,7 @@ FIXTURE_TEST(macvlan_needs_no_program_of_its_own)
 }
 
 /* Any user can bind a socket of IPv6 to an address of a pod. */
-FIXTURE_TEST(an_address_of_a_pod_is_not_the_hosts)
+IDENTITY_TEST(an_address_of_a_pod_is_not_the_hosts)
 {
     struct from from = { .cgroup = "a", .source = "fd09::1", .to = FAR6 };
     int own, pods_own;
@@ -217,7 +217,7 @@ FIXTURE_TEST(an_address_of_a_pod_is_not_the_hosts)
 }
 
 /* netkit has a hook of its own, in the pod's direction. */
-FIXTURE_TEST(packets_of_a_pod_behind_netkit_are_of_its_job)
+IDENTITY_TEST(packets_of_a_pod_behind_netkit_are_of_its_job)
 {
     int a;
 
@@ -244,7 +244,7 @@ FIXTURE_TEST(packets_of_a_pod_behind_netkit_are_of_its_job)
 
 /* With GRO at the host's end, packets of a pod without TSO lose their
  * socket. */
-FIXTURE_TEST(gro_is_off_until_the_agent_is_removed)
+IDENTITY_TEST(gro_is_off_until_the_agent_is_removed)
 {
     static const char off[] = "ethtool -k pod0 | "
                               "grep -q \"^generic-receive-offload: %s\"";
@@ -296,7 +296,7 @@ remove_inner(pid_t inner)
 }
 
 /* A pod within the pod has lost its socket at the host's end. */
-FIXTURE_TEST(packets_without_a_socket_are_of_their_interface)
+IDENTITY_TEST(packets_without_a_socket_are_of_their_interface)
 {
     char *path = xasprintf("/proc/%d/ns/net", (int) f.pod);
     pid_t inner = make_inner();
@@ -365,7 +365,7 @@ write_frame(int tap, const uint8_t mac[6])
 }
 
 /* The socket of a virtual machine's packets is that of its interface. */
-FIXTURE_TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap)
+IDENTITY_TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap)
 {
     uint8_t mac[6];
     int tap;
@@ -377,7 +377,7 @@ FIXTURE_TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap)
     assert_int_equal(dscp_received(f.receiver), DSCP_A);
 }
 
-FIXTURE_TEST(a_namespace_can_be_claimed)
+IDENTITY_TEST(a_namespace_can_be_claimed)
 {
     int pod = sender(f.pod, "");
     char *path = xasprintf("/proc/%d/ns/net", (int) f.pod);
@@ -392,7 +392,7 @@ FIXTURE_TEST(a_namespace_can_be_claimed)
     free(path);
 }
 
-FIXTURE_TEST(an_uplink_that_is_made_again_has_its_program_at_once)
+IDENTITY_TEST(an_uplink_that_is_made_again_has_its_program_at_once)
 {
     int a = sender(0, "a");
 

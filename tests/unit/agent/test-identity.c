@@ -19,7 +19,7 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-FIXTURE_TEST(packets_are_of_the_job_of_their_socket)
+IDENTITY_TEST(packets_are_of_the_job_of_their_socket)
 {
     int a = sender(0, "a"), b = sender(0, "b"), none = sender(0, "");
     int tos = DSCP_A << 2;
@@ -48,7 +48,7 @@ FIXTURE_TEST(packets_are_of_the_job_of_their_socket)
 
 /* A claim of a process reaches sockets that it has already, and decides
  * against one of lower precedence. */
-FIXTURE_TEST(a_claim_reaches_running_sockets)
+IDENTITY_TEST(a_claim_reaches_running_sockets)
 {
     int a = sender(0, "a");
 
@@ -67,7 +67,7 @@ FIXTURE_TEST(a_claim_reaches_running_sockets)
 
 /* The queue of the level is that of the priority that the uplink has for it.
  */
-FIXTURE_TEST(a_priority_selects_the_queue)
+IDENTITY_TEST(a_priority_selects_the_queue)
 {
     static const uint32_t classes[IDENTITY_ORDER_LEVELS] = {
         [1] = 0x90001, [2] = 0x90002
@@ -100,7 +100,7 @@ change_uplink(const char *iface)
     claim_cgroup("a", SLOT_A);
 }
 
-FIXTURE_TEST(a_vlan_can_be_an_uplink_and_above_one)
+IDENTITY_TEST(a_vlan_can_be_an_uplink_and_above_one)
 {
     int a;
 
@@ -119,7 +119,7 @@ FIXTURE_TEST(a_vlan_can_be_an_uplink_and_above_one)
     in(f.far, "ip link del far0.5");
 }
 
-FIXTURE_TEST(a_bond_can_be_an_uplink)
+IDENTITY_TEST(a_bond_can_be_an_uplink)
 {
     int a;
 
@@ -139,7 +139,7 @@ FIXTURE_TEST(a_bond_can_be_an_uplink)
 }
 
 /* An id that is used again is another process. */
-FIXTURE_TEST(a_claim_has_the_life_of_its_process)
+IDENTITY_TEST(a_claim_has_the_life_of_its_process)
 {
     int a = sender(0, "a");
 
@@ -151,7 +151,7 @@ FIXTURE_TEST(a_claim_has_the_life_of_its_process)
     assert_int_equal(dscp_sent_by(a), 0);
 }
 
-FIXTURE_TEST(after_the_lease_all_are_equal_and_counted)
+IDENTITY_TEST(after_the_lease_all_are_equal_and_counted)
 {
     int a = sender(0, "a");
 
@@ -162,7 +162,7 @@ FIXTURE_TEST(after_the_lease_all_are_equal_and_counted)
     assert_int_equal(f.traffic[SLOT_A].default_bytes, 142);
 }
 
-FIXTURE_TEST(an_observer_changes_nothing)
+IDENTITY_TEST(an_observer_changes_nothing)
 {
     int a = sender(0, "a");
 
@@ -174,7 +174,7 @@ FIXTURE_TEST(an_observer_changes_nothing)
     assert_int_equal(f.traffic[SLOT_A].tx_bytes, 142);
 }
 
-FIXTURE_TEST(a_job_has_a_control_class)
+IDENTITY_TEST(a_job_has_a_control_class)
 {
     int a = sender(0, "a"), b = sender(0, "b");
     int tos = DSCP_CONTROL << 2;
@@ -198,7 +198,7 @@ FIXTURE_TEST(a_job_has_a_control_class)
     assert_int_equal(dscp_sent_by(a), DSCP_A);
 }
 
-FIXTURE_TEST(ipv6_is_marked_and_counted)
+IDENTITY_TEST(ipv6_is_marked_and_counted)
 {
     static const char data[100];
     int far = open_in(f.far, AF_INET6, SOCK_DGRAM, 0), a, on = 1;
@@ -215,7 +215,7 @@ FIXTURE_TEST(ipv6_is_marked_and_counted)
 }
 
 /* An accepted socket is its listener's; bytes are those of all segments. */
-FIXTURE_TEST(bytes_are_those_on_the_wire)
+IDENTITY_TEST(bytes_are_those_on_the_wire)
 {
     static char data[1 << 20];
     int listener, far = open_in(f.far, AF_INET, SOCK_STREAM, 0), fd;
@@ -261,7 +261,7 @@ take_pair(uint16_t slot, const uint8_t remote[16], uint64_t bytes, void *sums_)
     assert_int_equal(slot, SLOT_A);
 }
 
-FIXTURE_TEST(bytes_are_counted_by_address_while_wanted)
+IDENTITY_TEST(bytes_are_counted_by_address_while_wanted)
 {
     int a = sender(0, "a"), six;
     uint64_t sums[2] = { 0, 0 };
@@ -301,7 +301,7 @@ take(const struct identity_question *question, void *taken_)
 }
 
 /* The kernel asks once about a process, not for each of its sockets. */
-FIXTURE_TEST(the_kernel_asks_about_a_process_once)
+IDENTITY_TEST(the_kernel_asks_about_a_process_once)
 {
     struct questions_taken taken = { 0, 0, 0 };
     struct stat s;
@@ -330,7 +330,7 @@ take_copy(const struct identity_question *question, void *copy)
 }
 
 /* Only of a socket of another namespace that has been bound before. */
-FIXTURE_TEST(the_kernel_asks_about_what_may_be_a_copy)
+IDENTITY_TEST(the_kernel_asks_about_what_may_be_a_copy)
 {
     static const struct {
         const char *source, *to;
@@ -380,7 +380,7 @@ FIXTURE_TEST(the_kernel_asks_about_what_may_be_a_copy)
 
 /* A socket from before the programs has its cgroup at once, and its process
  * when the agent says so. */
-FIXTURE_TEST(older_sockets_are_adopted)
+IDENTITY_TEST(older_sockets_are_adopted)
 {
     int a, b;
 
@@ -397,7 +397,7 @@ FIXTURE_TEST(older_sockets_are_adopted)
 }
 
 /* The programs go on without an agent, and the next one finds the sockets. */
-FIXTURE_TEST(the_next_agent_goes_on)
+IDENTITY_TEST(the_next_agent_goes_on)
 {
     int a = sender(0, "a");
 
@@ -410,7 +410,7 @@ FIXTURE_TEST(the_next_agent_goes_on)
     assert_int_equal(identity_traffic(f.id)[SLOT_A].tx_bytes, 284);
 }
 
-FIXTURE_TEST(one_agent_has_an_uplink)
+IDENTITY_TEST(one_agent_has_an_uplink)
 {
     struct identity_config other = f.config;
     struct identity *second;
@@ -441,7 +441,7 @@ keep_two_capabilities(void)
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-FIXTURE_TEST(two_capabilities_are_enough)
+IDENTITY_TEST(two_capabilities_are_enough)
 {
     struct identity_config other = f.config;
     struct identity *second;
@@ -459,7 +459,7 @@ FIXTURE_TEST(two_capabilities_are_enough)
     assert_int_equal(status, 0);
 }
 
-FIXTURE_TEST(what_somebody_removed_comes_back)
+IDENTITY_TEST(what_somebody_removed_comes_back)
 {
     int a = sender(0, "a");
 
