@@ -390,8 +390,7 @@ store_client_create(const struct ps_client_config *config,
         event_loop_add(&client->loop, &server_class, server);
         hello.shard = i;
         channel_init(&server->channel, config->servers[i], &hello,
-                     config->congestion, config->control);
-        server->channel.watch = client->watch;
+                     config->congestion, config->control, client->watch);
         server->shard = shard_range(config->n_parameters, i,
                                     config->n_servers);
         server->keys = shard_range(config->key_space, i, config->n_servers);

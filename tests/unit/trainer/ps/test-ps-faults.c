@@ -320,10 +320,15 @@ UNIT_TEST(a_peer_that_trains_without_servers_is_refused)
     struct channel channel;
     uint64_t iteration;
 
-    channel_init(&channel, name, &(struct frame_hello) {
-        .n_workers = 1, .n_shards = 1, .n_parameters = N, .width = 1,
-        .channel = FRAME_PEERS, .epoch = FRAME_NONE, .rewind = FRAME_NONE,
-    }, NULL, NULL);
+    channel_init(&channel, name,
+                 &(struct frame_hello){ .n_workers = 1,
+                                        .n_shards = 1,
+                                        .n_parameters = N,
+                                        .width = 1,
+                                        .channel = FRAME_PEERS,
+                                        .epoch = FRAME_NONE,
+                                        .rewind = FRAME_NONE },
+                 NULL, NULL, NULL);
     error = channel_open(&channel, 5000000);
     assert_non_null(error);
     assert_non_null(strstr(error, "of a peer, which trains without servers"));
