@@ -9,8 +9,6 @@
 
 #include "tests/fuzz/agent/fuzz-log-decoder.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

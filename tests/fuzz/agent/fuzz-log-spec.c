@@ -12,8 +12,6 @@
 #include "tests/fuzz/must.h"
 #include "wire/log-spec.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check(const struct log_spec *s)
 {

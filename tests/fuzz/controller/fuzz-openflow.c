@@ -24,8 +24,6 @@
 #include "openvswitch/vlog.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Two switches with a link between their ports 1, and the last probe sent by
  * each. */
 struct world {

@@ -23,8 +23,6 @@
 #include "tests/fuzz/must.h"
 #include "wire/shim-protocol.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static uint64_t rate;
 static struct server *server;
 static char path[64];

@@ -28,8 +28,6 @@ enum {
     LRO = 8,                    /* The device has joined packets. */
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Makes 'm' a segment with exactly the 'size' bytes at 'data' and 'space'
  * bytes behind them.  Its second reference keeps it from being freed. */
 static void

@@ -13,8 +13,6 @@
 #include "sim/workload/workload.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check_cojob(const struct workload *w, const struct workload_cojob *cojob)
 {

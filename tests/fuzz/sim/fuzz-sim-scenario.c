@@ -12,8 +12,6 @@
 #include "sim/workload/workload.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check_job(const struct workload *w, const struct workload_job *job)
 {

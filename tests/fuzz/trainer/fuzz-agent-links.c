@@ -13,8 +13,6 @@
 #include "tests/fuzz/must.h"
 #include "trainer/gossip/agent-links.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

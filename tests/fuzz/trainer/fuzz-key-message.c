@@ -17,8 +17,6 @@
 #define FRAME_BYTES 6           /* Kind, origin, sender, operation, and the
                                  * body's length in floats. */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const struct key_range ranges[] = { { 6, 1 }, { 3, 5 } };
 
 struct node {

@@ -15,8 +15,6 @@
 #define MAX_SAMPLES 50
 #define N_INPUTS 1000
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Reads every byte of the array. */
 static char *
 read_idx(FILE *stream, uint32_t n_dims)
