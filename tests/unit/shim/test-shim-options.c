@@ -73,8 +73,10 @@ UNIT_TEST(accepts_what_is_needed)
     assert_int_equal(o.tunnels.prefixes[1].family, 6);
     assert_int_equal(o.tunnels.vxlan_port, 0);
     assert_null(
-        parse(GOOD " --vxlan 10.0.0.0/24 --vxlan-port 6784", &o, copy));
+        parse(GOOD " --vxlan 10.0.0.0/24 --vxlan-port 6784 --geneve-port 99",
+              &o, copy));
     assert_int_equal(o.tunnels.vxlan_port, 6784);
+    assert_int_equal(o.tunnels.geneve_port, 99);
 
     assert_true(o.cc);
     assert_false(o.strict_switch);
@@ -159,6 +161,10 @@ UNIT_TEST(names_the_option_at_fault)
         { "--replay in --rules r", "--out: required option is missing" },
         { GOOD " --to-host x", "--to-host: is allowed with --replay only" },
         { GOOD " --out x", "--out: is allowed with --replay only" },
+        { GOOD " --geneve-port 9",
+          "--geneve-port: is allowed with --vxlan only" },
+        { GOOD " --vxlan fd00::1 --vxlan-port 9 --geneve-port 9",
+          "--geneve-port: 9 is that of VXLAN; expected another" },
         { "--rate x", "--rate: \"x\" is not a rate, such as 50Mbit" },
         { "--rate 50", "--rate: \"50\" is not a rate, such as 50Mbit" },
         { "--rate -5Mbit",
