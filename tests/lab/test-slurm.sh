@@ -216,24 +216,42 @@ in_cgroup "/jobs/asha7/slurm-$job$" "$dir/out/step" \
     || fail "its step is in $(cat "$dir/out/step") $(cat "$dir/out/log")"
 echo "ok: the script's step is the script's job"
 
-# If Slurm has cgroups of its own, tasks stay in them.
-own=$name/n1_slurmstepd.scope/s5K1KKYAYG5D$((job + 1))
-mkdir -p "$mount/$own"
-echo "$slurmd" >"$mount/$own/cgroup.procs"
-as_user srun --stagecoach=asha8:1 -K --export=ALL,SLURM_GPUS_ON_NODE=2 \
-    sh -c "cat /proc/self/cgroup; exec '$dir/fake-job' listen $address 6001" \
-    >"$dir/out/own" 2>&1 &
-srun=$!
-pids="$pids $srun"
-wait_for 20 "a job in Slurm's cgroup" grep -q listening "$dir/out/own"
-in_cgroup "^0::/$own$" "$dir/out/own" || fail "it is in $(cat "$dir/out/own")"
-wait_for 3 "is claimed" agent_says agent/claims \
-    "\"job\":\"asha8/slurm-$((job + 1))\",\"path\":\"$mount/$own\""
-agent_says agent/jobs '"rung":1' || fail "its rung"
-agent_says agent/jobs '"gpus":2' || fail "its GPUs"
-$netns scancel $((job + 1))
-wait $srun 2>/dev/null
-echo "$slurmd" >"$mount/$name/slurmd.service/cgroup.procs"
+# If Slurm has cgroups of its own, tasks stay in them, whatever the names are:
+# SLUIDs or numbers of jobs and names of nodes, by a seed.
+python3 - >"$dir/own" <<'END'
+from random import Random
+
+random = Random(66)
+for _ in range(6):
+    node = random.choice(["", "n1_", "gpu-7.example.com_"])
+    job = random.choice([f"job_{random.randrange(10**7)}", "s" + "".join(
+        random.choices("0123456789ABCDEFGHJKMNPQRSTVWXYZ", k=13))])
+    step = random.choice(["step_0/user/task_0", "step_batch/user", "step_0"])
+    print(f"{node}slurmstepd.scope/{job} {step}")
+END
+while read -r own step; do
+    job=$((job + 1))
+    own=$name/$own
+    mkdir -p "$mount/$own/$step"
+    echo "$slurmd" >"$mount/$own/$step/cgroup.procs"
+    as_user srun --stagecoach=asha8:1 -K --export=ALL,SLURM_GPUS_ON_NODE=2 \
+        sh -c "cat /proc/self/cgroup
+            exec '$dir/fake-job' listen $address 6001" \
+        >"$dir/out/own" 2>&1 </dev/null &
+    srun=$!
+    pids="$pids $srun"
+    wait_for 20 "a job in Slurm's cgroup" grep -q listening "$dir/out/own"
+    in_cgroup "^0::/$own/$step$" "$dir/out/own" ||
+        fail "it is in $(cat "$dir/out/own")"
+    wait_for 3 "is claimed" agent_says agent/claims \
+        "\"job\":\"asha8/slurm-$job\",\"path\":\"$mount/$own\""
+    agent_says agent/jobs '"rung":1' || fail "its rung"
+    agent_says agent/jobs '"gpus":2' || fail "its GPUs"
+    $netns scancel $job
+    wait $srun 2>/dev/null
+    echo "$slurmd" >"$mount/$name/slurmd.service/cgroup.procs"
+    echo "case scheduler ok: $own/$step"
+done <"$dir/own"
 
 # Jobs start while the agent hangs, and without an agent.
 kill -STOP "$agent"

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-failures = 0
+from case_lines import check, failures
+
 env = dict(os.environ, STAGECOACH_RUNDIR='/nonexistent')
 
 
@@ -29,13 +30,6 @@ def write(folder, name, text):
 
 def rows(result):
     return [line.split() for line in result.stdout.splitlines()]
-
-
-def check(what, found, expected):
-    global failures
-    if found != expected:
-        failures += 1
-        print(f'{what}: {found!r} is not {expected!r}')
 
 
 def defaults(schema, place=''):
@@ -235,5 +229,4 @@ with tempfile.TemporaryDirectory() as temporary:
     check_tune(temporary)
     check_seeds(mean_by_levels)
     check_mistakes(files[2])
-print(f'{failures} failures')
-sys.exit(failures > 0)
+sys.exit(bool(failures))

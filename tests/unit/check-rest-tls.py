@@ -25,6 +25,8 @@ import threading
 import time
 from random import Random
 
+from case_lines import case
+
 STAGECOACH, CONTROLLER, POLICY = (os.path.abspath(a) for a in sys.argv[1:])
 TIMEOUT_S = 20
 ROLES = ("read", "user", "operator")
@@ -262,8 +264,9 @@ def check_requests_of_two_meanings(controller):
         for target in (f"/v1/cojobs/{cut}", f"/v1/cojobs/a?{cut}={name}",
                        f"/v1/cojobs/a?b={cut}", f"/{cut}/cojobs/a"):
             method = random.choice(("PUT", "DELETE", "GET", "POST"))
-            got = ask(target, length, method=method)
-            assert got == 400, (method, target, got)
+            with case("http", f"{method} {target}"):
+                got = ask(target, length, method=method)
+                assert got == 400, got
         other = f"Content-Length: {random.randrange(3, 10)}"
         fields = random.choice([[length, other], [other, length],
                                 [length, chunks], [chunks, other],
@@ -272,14 +275,16 @@ def check_requests_of_two_meanings(controller):
                                                 "Transfer-Encoding: gzip"])]])
         fields.insert(random.randrange(len(fields) + 1), "X-Other: 1")
         fields = [random.choice([str, str.lower])(field) for field in fields]
-        got = ask("/v1/cojobs/a", *fields)
-        assert got == 400, (fields, got)
+        with case("http", fields):
+            got = ask("/v1/cojobs/a", *fields)
+            assert got == 400, got
     step = '{"iteration": 1}'
     for fields, body in (((length,), step), ((length, length), step),
                          ((chunks,), f"10\r\n{step}\r\n0\r\n\r\n")):
-        got = ask("/v1/cojobs/a/jobs/b/progress", *fields, method="POST",
-                  body=body)
-        assert got == 404, (fields, got)
+        with case("http", (fields, body)):
+            got = ask("/v1/cojobs/a/jobs/b/progress", *fields, method="POST",
+                      body=body)
+            assert got == 404, got
 
 
 def main():
