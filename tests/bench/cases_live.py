@@ -208,10 +208,11 @@ class Log:
         self.end = random.choice(["\n", "\r\n", "\r"])
         self.last = 990 + random.randrange(20)
         self.columns = ["epoch", "loss", "acc"]
+        self.metric = "eval/loss" if self.kind == "json" else "loss"
         self.spec = {
             "bar": f"regex:{path},iteration=step ([0-9,]+),"
                    "metric=loss=([0-9.]+)",
-            "json": f"json-lines:{path},iteration=epoch,metric=loss",
+            "json": f"json-lines:{path},iteration=epoch,metric=eval/loss",
         }.get(self.kind, f"csv:{path},iteration=epoch,metric=loss")
         self.write(random.choice(["", "\ufeff"]), "wb", 20)
 
@@ -236,8 +237,10 @@ class Log:
             return self.random.choice(["%s", "\033[1;32m%s\033[0m\033[K"]) % (
                 f"step {count} of 9 loss={loss}")
         if self.kind == "json":
+            told = self.random.choice(['"eval": {"loss": %s}',
+                                       '"eval/loss": %s']) % loss
             return "{" + ", ".join(self.random.sample(
-                [f'"epoch": {self.last}', f'"loss": {loss}', '"acc": '
+                [f'"epoch": {self.last}', told, '"acc": '
                  + self.random.choice(["NaN", "null", "1"])], 3)) + "}"
         fields = {"epoch": f'"{count}"' if "," in count else count,
                   "loss": f"{loss}"}
@@ -266,7 +269,7 @@ def logs(host, random):
                 told = host.job(log.job)
                 check(f"part {part}", [told.get(key) for key in (
                     "iteration", "metric", "value")],
-                      [log.last, "loss", log.last / 1000])
+                      [log.last, log.metric, log.last / 1000])
             reader = next(r for r in host.ask("agent/readers", "agent")[
                 "readers"] if r["job"] == log.job)
             check("its reader", (reader["malformed"], reader["bad"]), (0, 0))

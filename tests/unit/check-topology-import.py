@@ -232,8 +232,9 @@ def check_slurm_grammar(folder):
                 [0, 0, 27, random.randrange(248)])))
             texts = [text.replace(old, new) for text in texts]
         text = as_slurm_reads(random, texts[0])
-        folder.write("addresses", texts[1])
-        folder.write("switches", texts[2])
+        for name, words in ("addresses", texts[1]), ("switches", texts[2]):
+            folder.write(name, random.choice(["", "\ufeff"]) + words.replace(
+                "\n", random.choice(["\n", "\r\n", " \n\n"])))
         with case("importers", text):
             check("slurm", folder.topology("slurm", text),
                   json.loads(texts[3]))

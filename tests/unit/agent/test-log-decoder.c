@@ -175,6 +175,8 @@ UNIT_TEST(lines_of_the_world_are_read)
           "\033[1;32m7/10\033[0m loss \033[31m0.5\033[0m\033[K\r\033[A", 7,
           0.5 },
         { "regex:/x,iteration=step ([0-9,]+)", "step 1,2\nstep 3,45\n", 3, 0 },
+        { "json-lines:/x,metric=a/b/c",
+          "{\"iteration\": 3, \"a\": {\"b/c\": 0.5, \"b\": 7}}\n", 3, 0.5 },
         { "json-lines:/x,metric=loss",
           "\xef\xbb\xbf{\"iteration\": \"1,000\", \"loss\": 2}\r\n", 1000, 2 },
     };
