@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/run-directory.h"
 #include "shim/clock/clock.h"
@@ -152,8 +153,12 @@ main(int argc, char *argv[])
             .in = o->replay, .rules = o->rules, .out = o->out,
             .to_host = o->to_host
         };
+        uint64_t n;
 
-        return report_error(replay_command(&files), EXIT_FAILURE);
+        error = replay_command(&files, &n);
+        return !error && interrupt_caught()
+                   ? interrupt_say(interrupt_caught(), n, 0, "frame")
+                   : report_error(error, EXIT_FAILURE);
     }
     error = error ? error : check_control(o->control);
     error = error ? error : check_iface("--host-port", &o->host, o->mtu);

@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "shim/capture/file.h"
@@ -40,8 +40,6 @@ struct capture {
     uint32_t dropped;
     uint64_t epoch;             /* CLOCK_REALTIME minus CLOCK_MONOTONIC, ns. */
 };
-
-static volatile sig_atomic_t interrupted;
 
 #define AT(MEMBER) OPTION_AT(struct options, MEMBER)
 
@@ -180,7 +178,7 @@ capture(struct capture *c, double seconds)
     uint64_t end = seconds > 0 ? now + seconds * NS_PER_S : UINT64_MAX;
     int error = 0;
 
-    while (!error && !interrupted && now < end
+    while (!error && !interrupt_caught() && now < end
            && (!c->max || c->n < c->max)) {
         struct pollfd pfd = {
             .fd = shim_client_fd(c->client), .events = POLLIN
@@ -192,13 +190,6 @@ capture(struct capture *c, double seconds)
         now = clock_ns(CLOCK_MONOTONIC);
     }
     return error;
-}
-
-static void
-interrupt(int signal_number)
-{
-    (void) signal_number;
-    interrupted = 1;
 }
 
 /* Prints a message about 'error' at 'place'.  Returns the exit status. */
@@ -253,13 +244,11 @@ static int
 shim_capture(int argc, char *argv[])
 {
     struct options o = { .socket = shim_default_socket() };
-    struct sigaction action = { .sa_handler = interrupt };
     struct capture c = { .client = NULL };
     int status = option_table_command(&table, argc, argv, &o, NULL);
 
     if (status < 0) {
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
+        interrupt_catch();
         c.max = o.packets;
         status = run(&o, &c);
         shim_client_close(c.client);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
 #include "cli/simulate/policy.h"
@@ -272,25 +273,29 @@ diff_places(const struct snapshot *snapshot)
     }
 }
 
-static void
+/* Returns an exit status. */
+static int
 diff_trace(const struct policy_args *args)
 {
     const struct workload *w = args->input.workload;
     double means[2];
+    struct sim_result result;
     struct snapshot snapshot;
+    int n = 0;
 
     snapshot_init(&snapshot, args->policies, w->fabric->n_ports);
     add_workload(&snapshot, w);
     diff_places(&snapshot);
     snapshot_uninit(&snapshot);
-    for (int p = 0; p < 2; p++) {
-        struct sim_result result;
-
-        policy_args_replay(args, p, &result);
-        means[p] = result.mean;
+    while (n < 2 && policy_args_replay(args, n, &result)) {
+        means[n++] = result.mean;
         sim_result_uninit(&result);
     }
+    if (n < 2) {
+        return interrupt_say(interrupt_caught(), n, 2, "simulation");
+    }
     printf("mean completion time: %.3f s, %.3f s\n", means[0], means[1]);
+    return EXIT_OK;
 }
 
 #ifdef HAVE_OVS
@@ -382,11 +387,13 @@ diff_live(const struct policy_args *args)
 static int
 diff(struct policy_args *args)
 {
+    int status = EXIT_OK;
+
     diff_members(args->policies);
     if (args->trace) {
-        diff_trace(args);
+        status = diff_trace(args);
     }
-    return args->live ? diff_live(args) : EXIT_OK;
+    return !status && args->live ? diff_live(args) : status;
 }
 
 int

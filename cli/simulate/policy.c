@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "base/progress-bar.h"
@@ -250,7 +251,7 @@ policy_service(const struct workload *w)
     return strcmp(w->noun, "coflow") ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
 }
 
-void
+bool
 policy_args_replay(const struct policy_args *args, int policy,
                    struct sim_result *result)
 {
@@ -262,9 +263,11 @@ policy_args_replay(const struct policy_args *args, int policy,
     options.service = policy_service(w);
     options.progress = progress_bar_update;
     options.aux = &bar;
+    interrupt_catch();
     progress_bar_begin(&bar, p->name, w->noun);
     simulate_by_policy(w, p, &options, result);
     progress_bar_end(&bar);
+    return result->n_stages == w->n_stages;
 }
 
 static const struct policy_syntax show_syntax = {

@@ -79,8 +79,8 @@ int policy_command(const struct policy_syntax *, int argc, char *argv[],
 enum sim_service policy_service(const struct workload *);
 
 /* Simulates the workload under one of the policies, with progress on a
- * terminal. */
-void policy_args_replay(const struct policy_args *, int policy,
+ * terminal.  Returns false after an interrupt (base/interrupt.h). */
+bool policy_args_replay(const struct policy_args *, int policy,
                         struct sim_result *);
 
 /* Reads a history of stages as a workload, which the caller must destroy.

@@ -436,6 +436,7 @@ stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
     stage->record->cojob = cojob - live->workload->cojobs;
     stage->record->rung = rung;
     stage->record->begin = live->now;
+    live->running[stage->record->cojob] = stage;
     stage->n_jobs = stage->jobs_left = n;
     stage->jobs = order_alloc(n, sizeof *stage->jobs);
     for (size_t i = 0; i < n; i++) {
@@ -461,6 +462,7 @@ stage_end(struct live *live, struct live_stage *stage)
     live->n_ended++;
     candor_remove(&live->candor, &stage->announcement);
     live->served[stage->record->cojob] += stage->work;
+    live->running[stage->record->cojob] = NULL;
     live_stage_destroy(stage);
     if (next < cojob->n_rungs) {
         stage_begin(live, cojob, next);
@@ -575,6 +577,7 @@ live_init(struct live *live, const struct workload *w,
                && !order_is_equal(order->kind) && workload_iterates(w)) {
         live->ordered = ORDER_UNIT_ITERATION;
     }
+    live->running = order_alloc(w->n_cojobs, sizeof *live->running);
     live->stages = order_alloc(w->n_stages, sizeof *live->stages);
     live->plain = order_alloc(w->n_cojobs, sizeof *live->plain);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
@@ -605,8 +608,13 @@ live_init(struct live *live, const struct workload *w,
 void
 live_uninit(struct live *live)
 {
-    assert(!live->n_units);
     rates_destroy(live->rates);
+    for (size_t i = 0; i < live->workload->n_cojobs; i++) {
+        if (live->running[i]) {
+            live_stage_destroy(live->running[i]);
+        }
+    }
+    free(live->running);
     unit_maker_uninit(&live->maker);
     paths_uninit(&live->paths);
     free(live->first_job);

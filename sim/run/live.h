@@ -133,6 +133,7 @@ struct live {
                                  * is its own without a user. */
     struct account *accounts;   /* One for each cojob; not all are used. */
     double *served;             /* Work of the ended stages of each cojob. */
+    struct live_stage **running; /* Of each cojob, NULL without. */
     size_t n_stages, n_ended;   /* That began, of those that ended. */
     struct sim_stage *stages;
     size_t n_jobs;

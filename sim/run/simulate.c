@@ -490,13 +490,19 @@ simulate(const struct workload *w, const struct sim_options *options,
     }
     sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
-    while (sim.live.n_ended < w->n_stages) {
+    while (sim.live.n_ended < w->n_stages
+           && !(options->stopped && options->stopped())) {
         step(&sim, result);
         if (options->progress) {
             options->progress(options->aux, sim.live.n_ended, w->n_stages);
         }
     }
-    collect(&sim, result);
+    if (sim.live.n_ended == w->n_stages) {
+        collect(&sim, result);
+    } else {
+        free(sim.live.stages);
+        free(sim.live.jobs);
+    }
 
     order_result_uninit(&sim.order);
     order_problem_destroy(sim.problem);
@@ -507,6 +513,21 @@ simulate(const struct workload *w, const struct sim_options *options,
     sim_fabric_destroy(fabric);
     free(sim.times);
     free(sim.flows);
+}
+
+static int
+compare_stages(const void *a_, const void *b_)
+{
+    const struct sim_stage *a = a_, *b = b_;
+
+    return (a->cojob != b->cojob ? (a->cojob < b->cojob ? -1 : 1)
+                                 : (a->rung > b->rung) - (a->rung < b->rung));
+}
+
+void
+sim_result_sort(struct sim_result *r)
+{
+    qsort(r->stages, r->n_stages, sizeof *r->stages, compare_stages);
 }
 
 void

@@ -94,6 +94,11 @@ struct sim_options {
                                  * result's bound; 0 is the certificate
                                  * alone. */
 
+    /* Called after each event if not null.  The simulation ends without a
+     * result, so without stages, when it returns anything but 0, as
+     * interrupt_caught() does. */
+    int (*stopped)(void);
+
     /* Called after each event if not null. */
     void (*progress)(void *aux, size_t n_ended, size_t n_stages);
 
@@ -153,5 +158,8 @@ struct sim_result {
 void simulate(const struct workload *, const struct sim_options *,
               struct sim_result *);
 void sim_result_uninit(struct sim_result *);
+
+/* Sorts the stages by cojob, then by rung. */
+void sim_result_sort(struct sim_result *);
 
 #endif /* sim/run/simulate.h */
