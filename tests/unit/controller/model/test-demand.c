@@ -871,3 +871,19 @@ FIXTURE_TEST(steps_after_a_jump_count)
     }
     assert_int_equal(f->job->bound.n_refused, 2);
 }
+
+/* A job that is requeued begins again on another host. */
+FIXTURE_TEST(iterations_where_a_job_is_no_more_do_not_count)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, 1, true);
+    learn(f, "h0", 20000000, 20000000, 11, false);
+    assert_int_equal(f->job->iteration, 11);
+    msec_ahead += HOST_WORD_GONE_MS + 1;
+    learn(f, "h1", 0, 0, 0, true);
+    assert_int_equal(f->job->iteration, 0);
+    learn(f, "h1", 4000000, 4000000, 2, false);
+    assert_int_equal(f->job->iteration, 2);
+    msec_ahead -= HOST_WORD_GONE_MS + 1;
+}
