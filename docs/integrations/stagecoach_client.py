@@ -118,3 +118,10 @@ def announce(search, rung, jobs):       # The stage's jobs now; none: its end.
         ask("PUT", path, {"weight": 1})
         if ask("PUT", stage, body) == 404:
             raise OSError(f"PUT {stage}: there is no such thing")
+
+
+def announce_changes(search, stages):   # By rung, the jobs that run toward it.
+    before, search.stages = search.stages, stages
+    for rung in sorted({*before, *stages} - {len(search.rungs)}):
+        if before.get(rung) != stages.get(rung):
+            search.worker.submit(announce, search, rung, stages.get(rung))
