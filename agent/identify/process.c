@@ -192,35 +192,6 @@ process_is_of_host(pid_t pid)
     return !stat(path, &s) && s.st_ino == own;
 }
 
-bool
-process_parse_cgroup(const char *text, char *path, size_t size)
-{
-    const char *line =
-        strncmp(text, "0::/", 4) ? strstr(text, "\n0::/") : text;
-    size_t n;
-
-    if (!line) {
-        return false;
-    }
-    line = strchr(line, '/');
-    n = strcspn(line, "\n");
-    if (n >= size) {
-        return false;
-    }
-    memcpy(path, line, n);
-    path[n] = '\0';
-    return true;
-}
-
-bool
-process_cgroup(pid_t pid, char *path, size_t size)
-{
-    char text[8192];
-
-    return process_read_file(pid, "cgroup", text, sizeof text) > 0
-           && process_parse_cgroup(text, path, size);
-}
-
 void
 pids_add(struct pids *p, pid_t pid)
 {

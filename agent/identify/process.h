@@ -77,12 +77,6 @@ bool process_real_user(pid_t, uid_t *uidp);
  * enter that, or NULL if the process has ended.  The caller frees it. */
 char *process_host_name(pid_t);
 
-/* Stores the path of its cgroup of version 2, such as "/stagecoach/asha/t0";
- * the second function takes it from the content of /proc/PID/cgroup.  Return
- * false without one. */
-bool process_cgroup(pid_t, char *path, size_t size);
-bool process_parse_cgroup(const char *text, char *path, size_t size);
-
 /* Ids of processes; the caller frees 'pids'. */
 struct pids {
     pid_t *pids;

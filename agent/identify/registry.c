@@ -51,16 +51,17 @@ users_uninit(struct users *users)
 struct user *
 users_find(struct users *users, uint64_t uid, pid_t pid)
 {
-    char path[4096], pod[USERS_POD_SIZE];
+    char *path = pid && users->cgroup_mount ? job_cgroup_path(pid) : NULL;
+    char pod[USERS_POD_SIZE];
     struct user *user;
     uint32_t hash;
 
-    if (pid && users->cgroup_mount && process_cgroup(pid, path, sizeof path)
-        && pod_path_find(users->cgroup_mount, path, pod)) {
+    if (path && pod_path_find(users->cgroup_mount, path, pod)) {
         uid = 0;
     } else {
         pod[0] = '\0';
     }
+    free(path);
     hash = hash_string(pod, uid);
     HMAP_FOR_EACH_WITH_HASH(user, node, hash, &users->all)
     {

@@ -17,6 +17,7 @@
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
+#include "agent/launch/launch.h"
 #include "base/clock.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/poll-loop.h"
@@ -448,13 +449,14 @@ find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
 {
     const struct claim_what what = { CLAIMS_CGROUP, cgroup };
     const char *root = t->config.cgroup_root;
-    char below[4096], *path, *job;
+    char *below, *path, *job;
 
     if (!root || registry_best_claim(&t->registry, &what, NULL)
-        || !process_cgroup(pid, below, sizeof below)) {
+        || !(below = job_cgroup_path(pid))) {
         return;
     }
     path = xasprintf("%s%s", t->config.cgroup_mount, below);
+    free(below);
     job = cgroup_job_at(root, path);
     if (job && !registry_find(&t->registry, job)) {
         cgroup_see_job(root, job, see_cgroup, t);

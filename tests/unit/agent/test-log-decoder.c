@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "agent/identify/environ.h"
-#include "agent/identify/process.h"
 #include "agent/tail/log-decoder.h"
 #include "tests/unit/agent/log-feed.h"
 #include "tests/unit/unit-test.h"
@@ -366,27 +365,4 @@ UNIT_TEST(an_environment_is_searched_for_a_name)
     assert_string_equal(environ_get(text, sizeof text, name), "csv:/a");
     assert_null(environ_get(text, sizeof text - 1, name));
     assert_null(environ_get(text, 0, name));
-}
-
-UNIT_TEST(a_sender_is_in_the_cgroup_of_version_2)
-{
-    static const struct {
-        const char *text, *path;
-    } cases[] = {
-        { "0::/stagecoach/asha/t0\n", "/stagecoach/asha/t0" },
-        { "4:cpu:/x\n1:name=systemd:/y\n0::/a", "/a" },
-        { "4:cpu:/x\n10::/y\n", NULL },
-        { "0::/a-path-that-is-longer-than-there-is-room-for\n", NULL },
-        { "", NULL },
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char path[32];
-        bool found = process_parse_cgroup(cases[i].text, path, sizeof path);
-
-        assert_int_equal(found, cases[i].path != NULL);
-        if (found) {
-            assert_string_equal(path, cases[i].path);
-        }
-    }
 }
