@@ -373,7 +373,8 @@ struct shim_burst_stats {
 };
 
 /* Entries of a slot's job in the shim's tables beyond its share, taken,
- * refused or replaced, since the job got the slot; only slots with some. */
+ * refused or replaced, since the job got the slot; only slots with some.  Slot
+ * 0 has those of all connections of no job, and no flows. */
 struct shim_refused {
     uint16_t slot;
     uint16_t pad;     /* 0. */

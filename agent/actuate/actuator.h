@@ -57,7 +57,8 @@ struct actuator_events {
     void (*bursts)(const char *job, const struct shim_burst_stats *tx,
                    const struct shim_burst_stats *rx, void *aux);
 
-    /* Entries of its tables that a shim has refused to 'job'. */
+    /* Entries of its tables that a shim has refused to 'job', or to
+     * connections of no job if that is NULL. */
     void (*refused)(const char *job, uint64_t n, void *aux);
 
     /* Traffic of 'job' in 'n' consecutive bins, none of which was reported

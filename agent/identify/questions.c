@@ -338,6 +338,16 @@ questions_again(struct questions *q)
     }
 }
 
+void
+questions_for_each(const struct questions *q, questions_func *see, void *aux)
+{
+    const struct asked *a;
+
+    HMAP_FOR_EACH (a, node, &q->asked) {
+        see(a->pid, aux);
+    }
+}
+
 bool
 questions_claim(struct questions *q, pid_t pid, const char *job, long long now)
 {

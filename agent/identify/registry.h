@@ -88,7 +88,9 @@ struct user {
     char pod[USERS_POD_SIZE];     /* Its id, or "". */
     struct shares_user questions; /* Processes, in questions.c. */
     struct shares_user claims;    /* Of processes, in registry.c. */
-    uint64_t n_other;     /* Refused to its jobs, by a shim or tracker.c. */
+    uint64_t n_other;     /* Refused to its jobs, or to connections of no job,
+                           * by a shim or tracker.c. */
+    size_t n_connections; /* Of no job, as of the last count. */
     uint64_t n_refused;   /* All that was, at the last run. */
     long long refused_at; /* When that grew, 0 if not lately. */
     struct ovs_list waiting, idle; /* Of questions.c. */

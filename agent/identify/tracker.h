@@ -90,6 +90,10 @@ bool tracker_claim(struct tracker *, struct claim_request *);
 /* Returns false if there is no such claim. */
 bool tracker_unclaim(struct tracker *, const struct claim_request *);
 
+/* A shim has refused 'n' entries to connections of no job: of the user with
+ * most of these (connections.h). */
+void tracker_refused(struct tracker *, uint64_t n);
+
 struct registry *tracker_registry(struct tracker *);
 
 /* Returns the numbers of scans and questions. */

@@ -353,7 +353,7 @@ get_refused(const struct server_config *c, struct shim_refused *refused)
 {
     size_t n = 0;
 
-    for (uint16_t slot = 1; slot < SHIM_MAX_SLOTS; slot++) {
+    for (uint16_t slot = 0; slot < SHIM_MAX_SLOTS; slot++) {
         refused[n] = (struct shim_refused){
             .slot = slot,
             .records = c->cc ? cc_refused(c->cc, slot) : 0,

@@ -802,6 +802,12 @@ identity_remove_netns_id(struct identity *id, int netns)
     bpf_map_delete_elem(map_fd(id, "netns_ids"), &key);
 }
 
+int
+identity_owners_fd(const struct identity *id)
+{
+    return map_fd(id, "owners");
+}
+
 /* Writes 'pid' into the socket 'fd' if no program has seen it being made. */
 static void
 adopt_socket(int map, int fd, pid_t pid)
@@ -826,7 +832,7 @@ adopt_socket(int map, int fd, pid_t pid)
 void
 identity_adopt(struct identity *id, pid_t pid)
 {
-    int map = map_fd(id, "owners");
+    int map = identity_owners_fd(id);
     int process = map < 0 ? -1 : syscall(SYS_pidfd_open, pid, 0);
 
     for (int i = 0, missing = 0;

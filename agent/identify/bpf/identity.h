@@ -175,6 +175,10 @@ int identity_add_netns(struct identity *, const char *path, uint64_t *cookiep);
 /* The kernel no longer has a namespace with this id. */
 void identity_remove_netns_id(struct identity *, int id);
 
+/* Returns the fd of the map of struct identity_owner, -1 without the
+ * programs. */
+int identity_owners_fd(const struct identity *);
+
 /* Writes the process into the sockets that it has open, if they were there
  * before the programs. */
 void identity_adopt(struct identity *, pid_t pid);

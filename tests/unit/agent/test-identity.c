@@ -34,6 +34,8 @@
 
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/interfaces.h"
+#include "agent/identify/connections.h"
+#include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
 #include "csum.h"
 #include "tests/unit/unit-test.h"
@@ -1235,6 +1237,63 @@ FIXTURE_TEST(two_capabilities_are_enough)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_null(identity_detach(other.pins));
     assert_int_equal(status, 0);
+}
+
+/* Starts a process of 'uid', in the namespace of a process, with 'n'
+ * connections to the far end. */
+static pid_t
+connector(uid_t uid, pid_t netns, int n)
+{
+    int ready[2], fds[16];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (!pid) {
+        for (int i = 0; i < n; i++) {
+            fds[i] = open_in(netns, AF_INET, SOCK_STREAM, 0);
+        }
+        assert_int_equal(setresuid(uid, uid, uid), 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int i = 0; i < n; i++) {
+            connect_to(fds[i], FAR, PORT);
+        }
+        _exit(write(ready[1], "", 1) != 1 || pause());
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+/* Connections of a job do not count, those of pods do. */
+FIXTURE_TEST(the_user_with_most_connections_of_no_job_is_found)
+{
+    int listener = open_in(f.far, AF_INET, SOCK_STREAM, 0);
+    struct questions *q;
+    struct registry r;
+    pid_t pids[3];
+
+    bind_to(listener, "0.0.0.0", PORT);
+    assert_int_equal(listen(listener, 64), 0);
+    claim_cgroup("a", SLOT_A);
+    enter("a");
+    pids[0] = connector(12001, 0, 9);
+    enter("");
+    pids[1] = connector(12002, 0, 3);
+    pids[2] = connector(12003, f.pod, 5);
+    registry_init(&r);
+    q = questions_create(&r);
+    assert_int_equal(connections_most(f.id, q, &r.users)->uid, 12002);
+    questions_add(q, f.pod, 0); /* It is in that namespace. */
+    assert_int_equal(connections_most(f.id, q, &r.users)->uid, 12003);
+    questions_destroy(q);
+    registry_uninit(&r);
+    for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
 }
 
 FIXTURE_TEST(an_uplink_that_is_made_again_has_its_program_at_once)
