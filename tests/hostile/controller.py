@@ -596,4 +596,5 @@ def main():
         sys.exit(f"FAILED: {', '.join(bad)}")
 
 
-main()
+if __name__ == "__main__":
+    main()
