@@ -105,8 +105,6 @@ static const struct option_row option_rows[] = {
 #endif
     { "policy", OPTION_CUSTOM, .value = "P", .modes = POLICY_POLICY,
       .parse = add_policy, .help = "name or file of a policy" },
-    { "live", OPTION_FLAG, AT(live), .modes = POLICY_LIVE,
-      .help = "use the running stages of the controller" },
     { "objective", OPTION_CHOICE, AT(tune.objective), .modes = POLICY_TUNE,
       .value = "mean_sct|p95_sct|max_slowdown|balanced", .deflt = "mean_sct",
       .help = "metric to minimize; balanced is the geometric mean of the "
@@ -472,8 +470,7 @@ static const struct command commands[] = {
       policy_check },
     { "list", "", "List the installed policies.", policy_list },
     { "show", "NAME|FILE", "Show every member of a policy.", policy_show },
-    { "diff", "A B",
-      "Show the differences between two policies and their effect.",
+    { "diff", "A B", "Show the differences between two policies.",
       policy_diff },
     { "whatif", "--trace T --policy A --policy B",
       "Simulate a workload under two policies.", policy_whatif },
