@@ -34,11 +34,9 @@ struct port_spec;
 
 /* The kind of text after "KIND:". */
 enum port_argument {
-    PORT_ARG_NONE,              /* Nothing, and no colon. */
-    PORT_ARG_IFACE,             /* An interface of the kernel. */
-    PORT_ARG_PATH,              /* A file or socket. */
-    PORT_ARG_TWO_PATHS,         /* "FILE,FILE". */
-    PORT_ARG_PCI,               /* "0000:01:00.0". */
+    PORT_ARG_NONE,  /* Nothing, and no colon. */
+    PORT_ARG_IFACE, /* An interface of the kernel. */
+    PORT_ARG_PCI,   /* "0000:01:00.0". */
 };
 
 enum port_flags {
@@ -75,8 +73,8 @@ struct port_driver {
                                  * each direction. */
     uint32_t buffer_bytes;      /* Bytes of a buffer for the driver itself. */
 
-    const char *args;           /* Arguments of the device, which the
-                                 * interface or path follows; NULL: none. */
+    const char *args; /* Arguments of the device, which the
+                       * interface follows; NULL: none. */
 
     /* Writes other arguments for packets of up to 'mtu' bytes of IP to 'args'.
      * NULL: 'args' and the interface are all. */
@@ -112,7 +110,7 @@ struct port_spec {
 /* Returns NULL or a malloc()'d message. */
 char *port_spec_parse(const char *text, struct port_spec *);
 
-/* Returns true if both are the same interface, file or device. */
+/* Returns true if both are the same interface or device. */
 bool port_spec_same(const struct port_spec *, const struct port_spec *);
 
 /* Returns the bytes of a ring's frame for packets of up to 'mtu' bytes of
