@@ -21,7 +21,6 @@
 #include "base/memory.h"
 #include "base/service-notify.h"
 #include "shim/about.h"
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/cc/takeover-state.h"
 #include "shim/classify/bursts.h"
@@ -36,8 +35,6 @@
 #include "shim/ports/port-spec.h"
 #include "shim/ports/port.h"
 
-#define TAP_BYTES (8u << 20)    /* Captured frames that wait to be read; takes
-                                 * no memory before the first frame. */
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 #define CHECK_MS 250            /* Between two checks of the ports. */
 #define TAKEOVER_CHECK_MS 20    /* Between two checks for LEAVE. */
@@ -191,7 +188,6 @@ create_tables(struct shim *s)
     s->flows = flow_cache_create(draw_secret());
     s->slots = job_slots_create();
     s->bursts = bursts_create();
-    s->tap = tap_create(TAP_BYTES);
 }
 
 static char *
@@ -255,7 +251,6 @@ create_forward(struct shim *s)
         .flows = s->flows,
         .slots = s->slots,
         .bursts = s->bursts,
-        .tap = s->tap,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
@@ -281,7 +276,6 @@ create_server(struct shim *s)
     struct server_config config = { .slots = s->slots,
                                     .flows = s->flows,
                                     .bursts = s->bursts,
-                                    .tap = s->tap,
                                     .boot_id = s->boot_id,
                                     .mtu = s->options.mtu,
                                     .aux = s,
@@ -322,7 +316,6 @@ shim_destroy(struct shim *s)
     port_destroy(s->uplink);
     port_destroy(s->host);
     rte_mempool_free(s->pool);
-    tap_destroy(s->tap);
     bursts_destroy(s->bursts);
     job_slots_destroy(s->slots);
     flow_cache_destroy(s->flows);
@@ -368,9 +361,7 @@ control_thread(void *s_)
         int n = server_wait(s->server, fds);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
-        poll(fds, n + 1,
-             server_timeout(s->server, s->old_side.deadline
-                            ? TAKEOVER_CHECK_MS : CHECK_MS));
+        poll(fds, n + 1, s->old_side.deadline ? TAKEOVER_CHECK_MS : CHECK_MS);
         if (fds[n].revents) {
             break;
         }

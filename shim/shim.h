@@ -33,7 +33,6 @@ struct loop;
 struct port;
 struct rte_mempool;
 struct server;
-struct tap;
 
 struct shim {
     struct options options;
@@ -43,7 +42,6 @@ struct shim {
     struct flow_cache *flows;
     struct job_slots *slots;
     struct bursts *bursts;
-    struct tap *tap;
     struct forward *forward;
     struct loop *loop;
     struct loop *lane_loops[LANES_MAX]; /* From 1 on; 'loop' owns them. */

@@ -14,8 +14,7 @@
  * by its body.  Integers are in host byte order, since both ends are on one
  * host; addresses and ports are in network byte order.  A request gets exactly
  * one reply with the same 'xid' and 'type', and 'status' 0 or a positive errno
- * value.  Events have 'xid' 0 and are sent only to a client that has requested
- * them.  A message that is too short, too long or of another version gets
+ * value.  A message that is too short, too long or of another version gets
  * status EPROTO and ends the connection; an unknown type gets EOPNOTSUPP and
  * does not.
  *
@@ -28,9 +27,6 @@
  *    SHIM_STATS        -                          struct shim_stats, then
  *                                                 struct shim_slot_stats[]
  *    SHIM_MIN_SHARE    struct shim_min_share      -
- *    SHIM_CAPTURE      struct shim_capture        -
- *    SHIM_CAPTURED     (event)                    struct shim_captured and its
- *                                                 bytes, one or more times
  *    SHIM_PORTS        -                          struct shim_ports
  *    SHIM_TAKE_OVER    struct shim_take_over      struct shim_state
  *    SHIM_CONGESTION   struct shim_congestion     -
@@ -68,13 +64,6 @@
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
  * DSCP until the next SHIM_LEASE; the table stays.  A shim starts without a
  * lease.
- *
- * Events
- * ------
- *
- * SHIM_CAPTURE starts a capture, which ends with its connection; EBUSY means
- * that another client captures.  Frames to the uplink are captured when they
- * are sent, those to the host when they have arrived.
  *
  * State
  * -----
@@ -152,9 +141,6 @@ enum shim_msg_type {
     SHIM_STATS = 9,
 
     SHIM_MIN_SHARE = 13,
-
-    SHIM_CAPTURE = 16,
-    SHIM_CAPTURED,
 
     SHIM_CONGESTION = 19,
 
@@ -292,29 +278,6 @@ struct shim_state {
     uint32_t lease_left_ms;
     uint32_t control_dscp;      /* 0 from a shim without SHIM_CONTROL. */
     uint64_t level_dscps;       /* 'levels' of struct shim_control. */
-};
-
-#define SHIM_MAX_SNAP 65535u
-
-struct shim_capture {
-    uint16_t slot;              /* Job whose frames are captured; 0: frames of
-                                 * no job. */
-    uint16_t all;               /* 1: all frames; 'slot' is 0 then. */
-    uint32_t snap;              /* Bytes kept of each frame, 1 ..
-                                 * SHIM_MAX_SNAP. */
-};
-
-/* A captured frame.  Its first 'captured' bytes follow, then zeros up to
- * 'size'. */
-struct shim_captured {
-    uint32_t size;              /* Bytes of this record, a multiple of 8. */
-    uint32_t length;            /* Bytes of the frame. */
-    uint32_t captured;          /* Bytes of the frame in this record. */
-    uint32_t dropped;           /* Frames that the capture has missed. */
-    uint64_t time;              /* Nanoseconds of CLOCK_MONOTONIC. */
-    uint16_t slot;
-    uint8_t to_host;            /* 1: from the uplink to the host. */
-    uint8_t pad[5];             /* 0. */
 };
 
 /* Counters since the shim started.  "tx" is from the host to the uplink, "rx"

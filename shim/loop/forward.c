@@ -8,7 +8,6 @@
 #include <rte_mbuf.h>
 
 #include "base/memory.h"
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/classify.h"
@@ -86,11 +85,12 @@ create_cc(struct forward *f)
 struct forward *
 forward_create(const struct forward_config *config)
 {
-    struct egress_config egress = {
-        .uplink = config->uplink, .slots = config->slots, .tap = config->tap,
-        .rate_bps = config->rate_bps, .mtu = config->mtu,
-        .late_ns = config->late_ns, .tag = config->tag
-    };
+    struct egress_config egress = { .uplink = config->uplink,
+                                    .slots = config->slots,
+                                    .rate_bps = config->rate_bps,
+                                    .mtu = config->mtu,
+                                    .late_ns = config->late_ns,
+                                    .tag = config->tag };
     struct forward *f = allocate(1, sizeof *f);
 
     f->config = *config;
@@ -287,7 +287,7 @@ count_received(struct forward *f, const uint16_t *slots,
     }
 }
 
-/* Sends 'frames' to the host, captures and counts them.  Changes 'slots'. */
+/* Sends 'frames' to the host and counts them.  Changes 'slots'. */
 static inline void
 deliver(struct forward *f, struct rte_mbuf **frames, uint16_t *slots,
         uint16_t n, uint64_t now)
@@ -296,9 +296,6 @@ deliver(struct forward *f, struct rte_mbuf **frames, uint16_t *slots,
 
     for (uint16_t i = 0; i < n; i++) {
         lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
-        tap_see(f->config.tap, slots[i], true,
-                rte_pktmbuf_mtod(frames[i], uint8_t *),
-                rte_pktmbuf_data_len(frames[i]), lengths[n_sent], now);
         slots[n_sent] = slots[i];
         n_sent += port_send(f->config.host, frames[i]);
     }

@@ -43,7 +43,6 @@ struct forward;
 struct job_slots;
 struct lane;
 struct port;
-struct tap;
 struct wake;
 
 struct forward_config {
@@ -51,7 +50,6 @@ struct forward_config {
     struct flow_cache *flows;
     struct job_slots *slots;
     struct bursts *bursts;      /* NULL: not counted. */
-    struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Rate of the uplink, bit/s. */
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */

@@ -9,7 +9,6 @@
 #include <rte_ring.h>
 
 #include "base/memory.h"
-#include "shim/capture/tap.h"
 #include "shim/classify/fetch.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/parse.h"
@@ -234,21 +233,6 @@ receive_from_host(struct lane *l, uint64_t now)
     return true;
 }
 
-/* Chooses between lane 0 and this lane to send frames to the host.  A running
- * capture needs lane 0.  To keep flows in order, the lane sends itself again
- * only when lane 0 has taken all frames from 'arrived'. */
-static void
-choose_path_to_host(struct lane *l)
-{
-    const struct forward_config *c = &l->config;
-
-    if (!c->host || c->cc || tap_is_on(c->tap)) {
-        l->hands_over = true;
-    } else if (l->hands_over && rte_ring_empty(l->arrived)) {
-        l->hands_over = false;
-    }
-}
-
 /* Sends 'frames' to the host and counts those that the port accepted.  Stores
  * one element in 'arrived' for each run of frames of the same job, and returns
  * the number of elements. */
@@ -298,7 +282,6 @@ receive_from_uplink(struct lane *l)
     struct packet packets[PORT_BURST];
     uint16_t slots[PORT_BURST], n, n_arrived;
 
-    choose_path_to_host(l);
     n = n_arrived = receive_frames(l, l->config.uplink, l->from_uplink,
                                    frames, space_for_host(l));
     if (!n) {

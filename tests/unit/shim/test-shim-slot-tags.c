@@ -11,7 +11,6 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/flow-cache.h"
@@ -41,7 +40,6 @@ struct bed {
     struct flow_cache *flows;
     struct job_slots *slots;
     struct bursts *bursts;
-    struct tap *tap;
     struct forward *forward;
     uint64_t now;
 };
@@ -78,7 +76,6 @@ set_up(struct bed *b, uint32_t mtu, unsigned int n_lanes, struct cc_config *cc)
     b->flows = flow_cache_create(7);
     b->slots = job_slots_create();
     b->bursts = bursts_create();
-    b->tap = tap_create(1 << 16);
     for (uint16_t i = 1; i <= N_JOBS; i++) {
         struct shim_slot slot = {
             .slot = i, .level = 1 + i % 6, .rank = i, .dscp = 8 + i
@@ -95,7 +92,6 @@ set_up(struct bed *b, uint32_t mtu, unsigned int n_lanes, struct cc_config *cc)
     config.flows = b->flows;
     config.slots = b->slots;
     config.bursts = b->bursts;
-    config.tap = b->tap;
     config.mtu = mtu;
     config.n_lanes = n_lanes;
     config.cc = cc;
@@ -112,7 +108,6 @@ tear_down(struct bed *b)
         rte_ring_free(b->in[i]);
         rte_ring_free(b->out[i]);
     }
-    tap_destroy(b->tap);
     bursts_destroy(b->bursts);
     job_slots_destroy(b->slots);
     flow_cache_destroy(b->flows);
@@ -332,31 +327,19 @@ received_bytes_are_those_of_the_learned_slot(void **state)
 }
 
 static void
-captures_and_bursts_have_the_slots_of_tags(void **state)
+bursts_have_the_slots_of_tags(void **state)
 {
-    const struct shim_capture capture = { .slot = 3, .snap = SHIM_MAX_SNAP };
     struct shim_bin bins[SHIM_MAX_BINS];
-    uint64_t buffer[512], first;
-    const struct shim_captured *record = (const void *) buffer;
+    uint64_t first;
     uint32_t tx = 0, rx = 0;
     uint8_t bytes[MAX_FRAME];
     struct bed b;
     size_t n;
 
     set_up(&b, 1500, 1, NULL);
-    tap_start(b.tap, &capture);
     check_tagged(&b, 2, 0, 100, 4, IN_BYTES, 12);
     check_tagged(&b, 1, 0, 100, 3, IN_BYTES, 11);
     pass(&b, UPLINK, new_frame(UPLINK, 1, 0, 200), bytes);
-    assert_true(tap_take(b.tap, buffer, sizeof buffer)
-                >= 2 * sizeof *record + 300);
-    assert_int_equal(record->slot, 3);
-    assert_int_equal(record->length, 100);
-    record = (const void *) ((const char *) record + record->size);
-    assert_int_equal(record->slot, 3);
-    assert_int_equal(record->length, 200);
-    assert_int_equal(record->to_host, 1);
-
     n = bursts_bins(b.bursts, 3, b.now + 100 * MS, 0, &first, bins);
     for (size_t i = 0; i < n; i++) {
         tx += bins[i].tx;
@@ -402,7 +385,7 @@ main(void)
         cmocka_unit_test(a_frame_without_a_tag_is_unchanged_and_counted),
         cmocka_unit_test(full_frames_and_the_vlans_of_hosts_pass),
         cmocka_unit_test(received_bytes_are_those_of_the_learned_slot),
-        cmocka_unit_test(captures_and_bursts_have_the_slots_of_tags),
+        cmocka_unit_test(bursts_have_the_slots_of_tags),
         cmocka_unit_test(lanes_and_congestion_control_read_tags),
     };
     char *error = eal_init_offline(64 << 20);
