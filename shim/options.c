@@ -198,8 +198,6 @@ static const struct option_row rows[] = {
     { "late", OPTION_INTEGER, AT(late_us), 0, 10000, "US", "500",
       .help = "longest delay of the loop that pacing compensates, "
               "microseconds" },
-    { "lanes", OPTION_INTEGER, AT(n_lanes), 1, PORT_MAX_QUEUES, "N", "1",
-      .help = "number of threads that classify" },
     { .name = NULL },
 };
 
@@ -275,7 +273,6 @@ options_parse(int argc, char *argv[], struct options *o)
     o->help = outcome.help;
     o->version = outcome.version;
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
-    o->host.n_queues = o->uplink.n_queues = o->n_lanes;
     if (error || o->help || o->version || o->show) {
         return error;
     }

@@ -81,10 +81,11 @@ serve(struct shim *s, char *argv[], int argc)
     bool huge = eal_wants_huge(s->options.huge,
                                shim_pool_bytes(&s->options, true));
     const struct options *o = &s->options;
-    struct eal_config eal = {
-        .host = &o->host, .uplink = &o->uplink, .name = o->name,
-        .cpus = o->cpus, .n_lcores = o->n_lanes, .own_directory = o->take_over
-    };
+    struct eal_config eal = { .host = &o->host,
+                              .uplink = &o->uplink,
+                              .name = o->name,
+                              .cpus = o->cpus,
+                              .own_directory = o->take_over };
     char *error;
 
     s->signal_fd = open_signal_fd();

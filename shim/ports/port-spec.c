@@ -86,8 +86,8 @@ const struct port_driver port_drivers[] = {
     { .name = "pci",
       .argument = PORT_ARG_PCI,
       .example = "0000:01:00.0",
-      .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU | PORT_SPREADS
-                | PORT_CHAINS | PORT_COUNTS_MISSED),
+      .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU | PORT_CHAINS
+                | PORT_COUNTS_MISSED),
       .max_mtu = PORT_MAX_MTU,
       .pool_packets = 2048,
       .help = "a network card that the kernel has let go" },

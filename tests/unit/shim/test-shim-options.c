@@ -46,7 +46,6 @@ UNIT_TEST(accepts_what_is_needed)
     assert_int_equal(o.poll, LOOP_AUTO);
     assert_false(o.keep_offload);
     assert_int_equal(o.tunnels.n, 0);
-    assert_int_equal(o.n_lanes, 1);
 
     assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag "
                       "--poll interrupt --keep-offload --late 0", &o, copy));
@@ -88,11 +87,6 @@ UNIT_TEST(accepts_what_is_needed)
     assert_int_equal(o.control_ports[0], 7000);
     assert_int_equal(o.control_ports[1], 65535);
     assert_int_equal(o.control_ports[2], 0);
-    assert_null(parse(GOOD " --cc on --lanes 16", &o, copy));
-    assert_int_equal(o.n_lanes, 16);
-    assert_int_equal(o.host.n_queues, 16);
-    assert_int_equal(o.uplink.n_queues, 16);
-
     assert_null(parse("--show /tmp/s.sock", &o, copy));
     assert_string_equal(o.show, "/tmp/s.sock");
 }
@@ -173,7 +167,6 @@ UNIT_TEST(names_the_option_at_fault)
           "--late: \"10001\" is not an integer from 0 to 10000" },
         { "--late=", "--late: \"\" is not an integer from 0 to 10000" },
         { "--mtu 9001", "--mtu: \"9001\" is not an integer from 576 to 9000" },
-        { "--lanes 17", "--lanes: \"17\" is not an integer from 1 to 16" },
         { "--mtu 1500x",
           "--mtu: \"1500x\" is not an integer from 576 to 9000" },
         { "--name a/b", "--name: \"a/b\" is not " NAME_RULE },
