@@ -315,7 +315,6 @@ struct shim_stats {
     uint64_t cc_grants_sent;    /* Grants sent to remote shims. */
     uint64_t cc_grants_taken;   /* Grants received from remote shims. */
     uint64_t cc_marks;          /* Packets marked by the network (ECN CE). */
-    uint64_t lane_lost;         /* Packets dropped: a lane was too slow. */
     uint64_t untagged;          /* Packets from the host without a slot tag,
                                  * which are of no job. */
     uint64_t cc_forged;         /* Packets from the host to the port of shims'
