@@ -59,8 +59,6 @@
  *
  * Of a store, where workers push and pull at any time:
  *
- *    FRAME_UPDATE       worker  range         n floats: gradients
- *    FRAME_READ         worker  range         -
  *    FRAME_UPDATE_KEYS  worker  keys          keys, n * width floats
  *    FRAME_READ_KEYS    worker  keys          keys
  *    FRAME_VALUES       server  values        n floats: answers 'sequence'
@@ -84,7 +82,7 @@
 #include "trainer/schemes/shard.h"
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 6
+#define FRAME_VERSION 7
 #define FRAME_ENVELOPE_LENGTH 20
 #define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
 
@@ -116,9 +114,7 @@ enum frame_type {
     FRAME_WEIGHTS,
     FRAME_BYE,
     FRAME_ABORT,
-    FRAME_UPDATE,
-    FRAME_READ,
-    FRAME_UPDATE_KEYS,
+    FRAME_UPDATE_KEYS = 9, /* There are no types 7 and 8. */
     FRAME_READ_KEYS,
     FRAME_VALUES,
     FRAME_ACK,
@@ -250,7 +246,6 @@ struct frame_key_items {
 struct frame_range {
     uint64_t first;             /* First parameter. */
     uint32_t n;                 /* Values. */
-    uint32_t flags;             /* Of FRAME_UPDATE. */
 };
 
 struct frame_keys {

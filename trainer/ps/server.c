@@ -171,7 +171,7 @@ prepare_store(struct server *server, const struct optimiser_config *optimiser)
     }
     server->keys = shard_range(hello->key_space, hello->shard,
                                hello->n_shards);
-    server->store = store_create(server->shard, hello->width, optimiser);
+    server->store = store_create(hello->width, optimiser);
     server->begun = true;
     return NULL;
 }
