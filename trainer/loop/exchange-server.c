@@ -164,17 +164,26 @@ server_start(struct loop *loop)
     float *weights = loop->model->weights;
 
     e->overlaps = !strcmp(o->overlap, "on") && !pace_emulates(loop->pace);
-    loop->error = ps_client_create(&(struct ps_client_config) {
-        .servers = o->servers, .n_servers = o->n_servers,
-        .rank = o->rank, .n_workers = o->n_workers,
-        .n_parameters = loop->model->n_parameters, .seed = o->seed,
-        .learning_rate = o->learning_rate, .momentum = o->momentum,
-        .optimiser = optimiser_find(o->optimiser),
-        .congestion = o->congestion, .control = loop->control,
-        .whole = !strcmp(o->overlap, "off"),
-        .reconnect_timeout_us = o->reconnect_timeout * 1e6,
-        .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
-    }, &e->client);
+    loop->error = ps_client_create(
+        &(struct ps_client_config){
+            .servers = o->servers,
+            .n_servers = o->n_servers,
+            .rank = o->rank,
+            .n_workers = o->n_workers,
+            .n_parameters = loop->model->n_parameters,
+            .seed = o->seed,
+            .learning_rate = o->learning_rate,
+            .momentum = o->momentum,
+            .optimiser = optimiser_find(o->optimiser),
+            .congestion = o->congestion,
+            .control = loop->control,
+            .whole = !strcmp(o->overlap, "off"),
+            .statistics = loop->model->statistics,
+            .n_statistics = loop->model->n_statistics,
+            .reconnect_timeout_us = o->reconnect_timeout * 1e6,
+            .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
+        },
+        &e->client);
     if (loop->error) {
         return LOOP_FAILED;
     }

@@ -53,6 +53,7 @@ static const struct kind {
     [FRAME_PART] = { "part", BODY(gradient, loss), WORDS(gradient) },
     [FRAME_PUSH] = { "push", BODY(gradient, loss), WORDS(gradient) },
     [FRAME_WEIGHTS] = { "weights", BODY(weights, loss), WORDS(weights) },
+    [FRAME_STATISTICS] = { "statistics", BODY(values, n), WORDS(values) },
     [FRAME_SCHEME] = { "scheme", .payload = PAYLOAD_SCHEME },
     [FRAME_HEARTBEAT] = { "heartbeat", BODY(heartbeat, iteration) },
     [FRAME_BYE] = { "bye" },
@@ -220,10 +221,12 @@ check_hello(const struct frame_hello *hello)
     if (hello->channel >= FRAME_N_CHANNELS
         || !optimiser_by_number(hello->optimiser)
         || (hello->channel == FRAME_STORE && !hello->width)
-        || hello->width > FRAME_MAX_WIDTH || hello->reserved) {
-        return message("hello: channel %u, optimiser %u, %u values a key: "
-                       "not known", hello->channel, hello->optimiser,
-                       hello->width);
+        || hello->width > FRAME_MAX_WIDTH
+        || hello->n_statistics > FRAME_MAX_UPDATE / sizeof(float)) {
+        return message("hello: channel %u, optimiser %u, %u values a key, %u "
+                       "statistics: not known",
+                       hello->channel, hello->optimiser, hello->width,
+                       hello->n_statistics);
     }
     return NULL;
 }

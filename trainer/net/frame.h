@@ -27,6 +27,10 @@
  *    FRAME_PART         worker  gradient      n floats: a part of a gradient
  *    FRAME_PUSH         worker  gradient      n floats: its last part
  *    FRAME_WEIGHTS      server  weights       n floats
+ *    FRAME_STATISTICS   both    values        n floats: running statistics of
+ *                                             the model, from rank 0 before a
+ *                                             gradient, to workers that begin
+ *                                             at a checkpoint
  *    FRAME_SCHEME       both    -             struct sync_message
  *    FRAME_HEARTBEAT    both    heartbeat
  *    FRAME_BYE          both    -             training has ended
@@ -84,7 +88,7 @@
 #include "trainer/schemes/shard.h"
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 6
+#define FRAME_VERSION 7
 #define FRAME_ENVELOPE_LENGTH 20
 #define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
 
@@ -137,6 +141,7 @@ enum frame_type {
     FRAME_PAUSED,
     FRAME_MEAN,
     FRAME_KEY_ITEMS,
+    FRAME_STATISTICS,
     FRAME_N_TYPES
 };
 
@@ -170,7 +175,9 @@ struct frame_hello {
     uint32_t scheme;            /* FRAME_PEERS: number of the scheme;
                                  * FRAME_NODES: enum key_variant. */
     uint32_t channel;           /* enum frame_channel. */
-    uint32_t reserved;          /* 0. */
+    uint32_t n_statistics;      /* FRAME_TRAINING, first server: values of a
+                                 * FRAME_STATISTICS, FRAME_MAX_UPDATE bytes
+                                 * at most. */
 
     uint64_t epoch;             /* Of the server, as the worker knows it, or
                                  * FRAME_NONE. */

@@ -102,6 +102,18 @@ send_range(const struct ps_client *client, struct client_server *server,
     link_send(&server->channel.link, &frame, client->gradient + first);
 }
 
+/* Queues the statistics of the worker that evaluates, for checkpoints. */
+static void
+send_statistics(const struct ps_client *client, struct client_server *server)
+{
+    struct frame frame = { .type = FRAME_STATISTICS,
+                           .values.n = server->channel.hello.n_statistics };
+
+    if (!client->config.rank && frame.values.n) {
+        link_send(&server->channel.link, &frame, client->config.statistics);
+    }
+}
+
 static size_t
 part_length(const struct ps_client *client, const struct client_server *server)
 {
@@ -126,6 +138,9 @@ send_first_weights(const struct ps_client *client,
         if (client->final_from < server->sent_from + next
             || (next == left && !client->complete)) {
             break;
+        }
+        if (next == left) {
+            send_statistics(client, server);
         }
         send_range(client, server, FRAME_INIT, server->sent_from, next);
         server->sent_from += next;
@@ -155,6 +170,7 @@ client_send(const struct ps_client *client, struct client_server *server)
     } else {
         send_parts(client, server);
         if (client->complete) {
+            send_statistics(client, server);
             send_range(client, server, FRAME_PUSH, first,
                        server->sent_from - first);
             server->sent_from = first;
@@ -373,6 +389,7 @@ client_send_to_group(struct ps_client *client)
     push.gradient.n = client->config.n_parameters;
     push.sequence = central->n_answers;
     central->sent_from = central->shard.first;
+    send_statistics(client, central);
     link_flush(&central->channel.link);     /* An error shows elsewhere. */
     group_link_push(client->group, &push, client->gradient);
 }
@@ -471,6 +488,19 @@ end_weights(void *server_, struct link *link)
     return NULL;
 }
 
+static char *
+begin_statistics(void *server_, struct link *link)
+{
+    const struct client_server *server = server_;
+    uint32_t n = link->frame.values.n;
+
+    if (!n || n != server->channel.hello.n_statistics) {
+        return message("statistics: %u values: not expected", n);
+    }
+    link_set_payload(link, server->client->config.statistics);
+    return NULL;
+}
+
 /* Frames that only the first server sends, which leads. */
 static char *
 begin_of_first(void *server_, struct link *link)
@@ -547,6 +577,7 @@ server_run(void *server_, short revents)
         .may_receive = may_receive,
         .handlers = {
             [FRAME_WEIGHTS] = { begin_weights, end_weights },
+            [FRAME_STATISTICS] = { .begin = begin_statistics },
             [FRAME_MOVE] = { begin_of_first, client_move },
             [FRAME_SCHEME] = { begin_of_first, end_scheme },
             [FRAME_ABORT] = { dispatch_keep_payload, dispatch_abort },
@@ -648,6 +679,7 @@ ps_client_create(const struct ps_client_config *config,
         server->client = client;
         event_loop_add(&client->loop, &server_class, server);
         hello.shard = i;
+        hello.n_statistics = i ? 0 : config->n_statistics;
         channel_init(&server->channel, config->servers[i], &hello,
                      config->congestion, config->control);
         server->channel.watch = client->watch;

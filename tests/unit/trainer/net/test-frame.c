@@ -70,13 +70,14 @@ UNIT_TEST(decodes_what_was_encoded)
 UNIT_TEST(bodies_have_no_padding)
 {
     static const size_t lengths[FRAME_N_TYPES] = {
-        [FRAME_HELLO] = 136, [FRAME_WELCOME] = 40, [FRAME_INIT] = 16,
-        [FRAME_PART] = 28, [FRAME_PUSH] = 28, [FRAME_WEIGHTS] = 24,
-        [FRAME_HEARTBEAT] = 8, [FRAME_ENLIST] = 24, [FRAME_GROUP] = 20,
-        [FRAME_PAUSED] = 12, [FRAME_MEAN] = 20, [FRAME_MOVE] = 16,
-        [FRAME_JOIN] = 32, [FRAME_LOST] = 8, [FRAME_PEER] = 44,
-        [FRAME_KEY_ITEMS] = 28, [FRAME_UPDATE] = 16, [FRAME_READ] = 16,
+        [FRAME_HELLO] = 136,      [FRAME_WELCOME] = 40,   [FRAME_INIT] = 16,
+        [FRAME_PART] = 28,        [FRAME_PUSH] = 28,      [FRAME_WEIGHTS] = 24,
+        [FRAME_HEARTBEAT] = 8,    [FRAME_ENLIST] = 24,    [FRAME_GROUP] = 20,
+        [FRAME_PAUSED] = 12,      [FRAME_MEAN] = 20,      [FRAME_MOVE] = 16,
+        [FRAME_JOIN] = 32,        [FRAME_LOST] = 8,       [FRAME_PEER] = 44,
+        [FRAME_KEY_ITEMS] = 28,   [FRAME_UPDATE] = 16,    [FRAME_READ] = 16,
         [FRAME_UPDATE_KEYS] = 16, [FRAME_READ_KEYS] = 16, [FRAME_VALUES] = 4,
+        [FRAME_STATISTICS] = 4
     };
 
     for (int i = FRAME_HELLO; i < FRAME_N_TYPES; i++) {
@@ -126,7 +127,7 @@ UNIT_TEST(another_version_is_refused_by_one_line_that_names_both)
     link_init(&link, fds[0]);
     assert_int_equal(write(fds[1], old, sizeof old), sizeof old);
     assert_int_equal(link_receive(&link, &error), LINK_END);
-    assert_is(error, "frame: wire version 4, version 6 is allowed");
+    assert_is(error, "frame: wire version 4, version 7 is allowed");
     link_close(&link);
     close(fds[1]);
 }
@@ -262,7 +263,7 @@ UNIT_TEST(refuses_hellos_that_make_no_sense)
     wrong[7].width = FRAME_MAX_WIDTH + 1;
     wrong[8].optimiser = 99;
     wrong[9].channel = FRAME_N_CHANNELS;
-    wrong[10].reserved = 1;
+    wrong[10].n_statistics = FRAME_MAX_UPDATE / 4 + 1;
     wrong[11].weight_decay = INFINITY;
     for (int i = 0; i < 12; i++) {
         encode((struct frame) { .type = FRAME_HELLO, .hello = wrong[i] },
