@@ -244,30 +244,25 @@ __wrap_peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
 
 UNIT_TEST(prague_loses_no_message_to_a_full_queue)
 {
-    static const char *const schemes[] = { "prague", "prague-smart" };
+    struct crew crew;
+    char line[CREW_LINE];
 
     crowded = true;
-    for (int k = 0; k < 2; k++) {
-        struct crew crew;
-        char line[CREW_LINE];
-
-        start(&crew, schemes[k], "4", "30");
-        for (int i = 0; i < N; i++) {
-            assert_true(crew_find_line(&crew, i, "\"done\"", line));
-            crew_await(&crew, i, 0);
-        }
+    start(&crew, "prague", "4", "30");
+    for (int i = 0; i < N; i++) {
+        assert_true(crew_find_line(&crew, i, "\"done\"", line));
+        crew_await(&crew, i, 0);
     }
     crowded = false;
 }
 
 UNIT_TEST(all_schemes_train_to_their_targets)
 {
-    static const char *const schemes[] = {
-        "allreduce", "allreduce-tree", "adpsgd", "adpsgd-atomic", "prague",
-        "prague-smart", "netmax", "netmax-published",
-    };
+    static const char *const schemes[] = { "allreduce", "allreduce-tree",
+                                           "adpsgd",    "prague",
+                                           "netmax",    "netmax-published" };
 
-    for (int k = 0; k < 8; k++) {
+    for (size_t k = 0; k < N_ELEMENTS(schemes); k++) {
         struct crew crew;
         char line[CREW_LINE], first[CREW_LINE] = "";
 
@@ -319,7 +314,6 @@ UNIT_TEST(gossip_continues_after_a_peer_died)
     end_one("netmax", SIGKILL, true);
     end_one("netmax-published", SIGKILL, true);
     end_one("adpsgd", SIGKILL, true);
-    end_one("adpsgd-atomic", SIGKILL, true);
     end_one("netmax", SIGSTOP, true);
     end_one("adpsgd", SIGSTOP, true);
 }
@@ -328,7 +322,6 @@ UNIT_TEST(schemes_that_need_all_peers_end_with_one_line)
 {
     end_one("allreduce", SIGKILL, false);
     end_one("prague", SIGKILL, false);
-    end_one("prague-smart", SIGKILL, false);
     end_one("allreduce", SIGSTOP, false);
     end_one("allreduce-tree", SIGSTOP, false);
     end_one("prague", SIGSTOP, false);
@@ -389,7 +382,7 @@ UNIT_TEST(smart_groups_take_means_across_machines)
         int out = crew_fork(&crew, i);
 
         if (out >= 0) {
-            peer_main(&crew, "prague-smart", i, "250", "30", out);
+            peer_main(&crew, "prague", i, "250", "30", out);
         }
     }
     for (int i = 0; i < N; i++) {

@@ -553,7 +553,6 @@ UNIT_TEST(every_scheme_pauses_between_rungs)
         { "allreduce", PEERS, "peer", "peer", 2 },
         { "adpsgd", PEERS, "peer", "peer", 2 },
         { "prague,group=2", PEERS, "peer", "peer", 2 },
-        { "prague-smart,group=2", PEERS, "peer", "peer", 2 },
         { "netmax", PEERS, "peer", "peer", 2 },
         { "netmax-published,policy-every=1", PEERS, "peer", "peer", 2 },
     };
