@@ -244,6 +244,17 @@ def names_what_died(folder):
                         r"such file or directory", errors[0]), errors
 
 
+def has_a_limit_of_memory(_):
+    # The equal shares of the first iteration fit, those by speed would not.
+    out, _ = train(*SMALL, "--iterations", 20, "--workers", 3, "--batch", 90,
+                   "--sync", "lbbsp-cpu", "--max-batch", 30)
+    assert "done: 20/20" in out
+    _, errors = train(*SMALL, "--batch", 90, "--max-batch", 30, status=1)
+    assert len(errors) == 1 and re.fullmatch(
+        r"stagecoach-trainer train: worker \d failed: --batch: 45 samples for "
+        r"this process, --max-batch or its memory allow 30", errors[0]), errors
+
+
 def ends_by_signals(folder):
     for sync in "asp", "ssp,staleness=0":
         job = Running("--checkpoint", f"{folder}/{sync}", "--sync", sync)
@@ -303,6 +314,9 @@ def refuses_what_does_not_fit(folder):
              "--servers: \"groups\" has one server"),
             (["--checkpoint", folder, "--model", "linear", "--push", "sparse"],
              "--checkpoint: \"sparse\" of --push has none"),
+            (["--max-batch", 9999999999],
+             "--max-batch: \"9999999999\" is not an integer from 0 to "
+             "16777216"),
             (["--sync", "static,ratios=1:2:3"],
              "--sync: ratios: 3 for 2 workers"),
             (["--workers", 65], "--workers: \"65\" is not an integer from 1 "
@@ -332,6 +346,7 @@ def help_is_by_subject(_):
 
 for test in (shows_the_job, continues_where_it_ended,
              each_scheme_trains_and_continues, resumes_exactly, names_what_died,
+             has_a_limit_of_memory,
              ends_by_signals, shows_a_bar_on_a_terminal,
              refuses_what_does_not_fit, help_is_by_subject):
     began = time.monotonic()

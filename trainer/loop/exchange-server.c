@@ -121,6 +121,7 @@ take_messages(struct loop *loop)
         } else if (m.kind == SYNC_ASSIGN) {
             loop->error = sync_assigned_shard(&m, loop->o->batch,
                                               &loop->share);
+            loop->error = loop->error ? loop->error : loop_check_share(loop);
         } else if (e->n_pieces) {
             take_piece_message(e, &m);
         } else if (m.kind != SYNC_SKIP) {
@@ -312,9 +313,11 @@ report_step_time(struct loop *loop)
 {
     struct exchange *e = loop->exchange;
     struct sync_message m = {
-        .kind = SYNC_REPORT, .worker = loop->o->rank,
-        .iteration = loop->progress.iteration, .n = loop->share.n,
-        .total = pace_max_batch(loop->pace),
+        .kind = SYNC_REPORT,
+        .worker = loop->o->rank,
+        .iteration = loop->progress.iteration,
+        .n = loop->share.n,
+        .total = loop->max_batch,
         .seconds = pace_elapsed(loop->pace),
     };
     double cpu, memory;

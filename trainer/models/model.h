@@ -56,6 +56,8 @@ struct model_config {
 struct model {
     const struct model_class *class;
     int max_batch;              /* Samples per step of an evaluation. */
+    size_t sample_bytes;        /* Memory of the device for each sample of the
+                                 * largest batch; 0: it varies. */
     size_t n_parameters;
     float *weights;             /* Call model_weights_changed() after a
                                  * write. */

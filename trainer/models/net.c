@@ -541,24 +541,35 @@ alloc_columns(struct net *net)
     }
 }
 
+/* Allocates an output of a layer, or its gradient, for the largest batch. */
+static float *
+samples_vector(struct net *net, const struct layer *layer)
+{
+    size_t size = image_size(&layer->out);
+
+    net->up.sample_bytes += size * sizeof(float);
+    return vector(net, net->up.max_batch * size);
+}
+
 /* Starts at the last layer, because layers share memory of later ones. */
 static void
 alloc_layers(struct net *net)
 {
     size_t n = net->up.max_batch;
 
+    net->up.sample_bytes = sizeof *net->d_labels;
     for (int i = net->n_layers - 1; i >= 0; i--) {
         struct layer *layer = &net->layers[i];
-        size_t size = n * image_size(&layer->out);
 
         if (i) {
             layer->d_dy = layer->share ? net->layers[layer->share].d_dy
-                                       : vector(net, size);
+                                       : samples_vector(net, layer);
         }
         if (layer->class == &layer_join) {
-            net->layers[layer->main].d_y = layer->d_y = vector(net, size);
+            layer->d_y = samples_vector(net, layer);
+            net->layers[layer->main].d_y = layer->d_y;
         } else if (!layer->d_y) {
-            layer->d_y = vector(net, size);
+            layer->d_y = samples_vector(net, layer);
         }
     }
     net->d_labels = backend_alloc(net->b, n * sizeof *net->d_labels);

@@ -327,6 +327,10 @@ static const struct option_row rows[] = {
       .modes = ANY,
       .help = "number of threads of the linear algebra on the CPU; nodes: "
               "number of workers" },
+    { "max-batch", OPTION_INTEGER, AT(max_batch), 0, 1 << 24, "N", "0",
+      .modes = TRAINS,
+      .help = "largest number of samples of an iteration on this device; 0 "
+              "is what there is memory for" },
     { "sample-cost-us", OPTION_REAL, AT(sample_cost_us), 0, 1e9, "US", "0",
       .modes = LEARNS,
       .help = "emulate a slower worker: minimum time per sample, "

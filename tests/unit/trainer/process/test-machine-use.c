@@ -280,6 +280,21 @@ FIXTURE_TEST(memory_of_this_process_is_not_that_of_others)
     assert_float_equal(sample(m).memory, 0.2, NEAR);
 }
 
+FIXTURE_TEST(the_tightest_limit_decides_what_memory_is_left)
+{
+    struct machine *m = *state;
+
+    assert_float_equal(machine_memory_left(m->root), 750000 * 1024., 1);
+    write_file(m, "cg/jobs/memory.max", "max\n");
+    write_file(m, "cg/jobs/one/memory.max", "1000000\n");
+    write_file(m, "cg/jobs/one/memory.current", "700000\n");
+    write_file(m, "cg/jobs/one/memory.stat", "anon 1\ninactive_file 200000\n");
+    assert_float_equal(machine_memory_left(m->root), 500000, 1);
+    write_file(m, "cg/jobs/memory.max", "600000\n");
+    write_file(m, "cg/jobs/memory.current", "599000\n");
+    assert_float_equal(machine_memory_left(m->root), 1000, 1);
+}
+
 FIXTURE_TEST(stalls_are_those_of_the_own_cgroup)
 {
     struct machine *m = *state;
