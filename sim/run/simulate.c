@@ -38,8 +38,8 @@ struct simulation {
                                  * INFINITY if there is none. */
     double due;                 /* Time of the next late decision, INFINITY
                                  * without one. */
-    size_t n_stage_events;      /* Begins and ends of stages before the last
-                                 * decision. */
+    size_t n_stage_events;      /* Begins of jobs and ends of stages before the
+                                 * last decision. */
     struct plain_network *plain; /* NULL without a limit of lateness. */
     size_t n_in_plain;           /* Stages that had begun when it was last
                                   * simulated. */
@@ -277,6 +277,12 @@ plan_ahead(struct simulation *sim, struct sim_result *result)
     result->plan_runs += plan.n_runs;
     result->plan_s += plan.cpu_s;
     for (size_t i = 0; i < outlook.situation.n_jobs; i++) {
+        const struct live_stage *stage = outlook.jobs[i]->stage;
+
+        if (i && stage == outlook.jobs[i - 1]->stage
+            && live_is_asynchronous(stage) && !live_is_promising(live)) {
+            factors[i] = factors[i - 1];
+        }
         live->factors[outlook.jobs[i]->record - live->jobs] = factors[i];
     }
     free(factors);
@@ -294,10 +300,10 @@ decide(struct simulation *sim, struct sim_result *result)
     sim->next_period = live->now + period(sim);
     if (!live->n_units || order_is_equal(sim->order_options.kind)
         || (order_is_whole(sim->order_options.kind)
-            && sim->n_stage_events == live->n_stages + live->n_ended)) {
+            && sim->n_stage_events == live->n_begun_units + live->n_ended)) {
         return;
     }
-    sim->n_stage_events = live->n_stages + live->n_ended;
+    sim->n_stage_events = live->n_begun_units + live->n_ended;
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
     follow_in_plain(sim);
@@ -445,10 +451,8 @@ collect(struct simulation *sim, struct sim_result *result)
     result->n_ports = live->fabric->n_ports;
     result->port_bytes = order_alloc(result->n_ports,
                                      sizeof *result->port_bytes);
-    result->bound = recorded_bound(live->workload, &live->paths,
-                                   sim->options->bound_rounds, result->stages,
-                                   result->n_stages, result->port_bytes,
-                                   &result->bound_kind);
+    result->bound = recorded_bound(live, sim->options->bound_rounds,
+                                   result->port_bytes, &result->bound_kind);
     if (result->decisions) {
         qsort(sim->times, result->decisions, sizeof *sim->times,
               compare_doubles);

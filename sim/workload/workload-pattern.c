@@ -38,7 +38,10 @@ double
 workload_curve_at(const struct workload_curve *curve, double iterations)
 {
     if (curve->recorded) {
-        return trial_curve_at(curve->recorded, iterations);
+        double stretch = curve->stretch > 0 ? curve->stretch : 1;
+
+        return curve->final
+               + trial_curve_at(curve->recorded, stretch * iterations);
     }
     return curve->every
                ? curve->final
