@@ -7,6 +7,9 @@
 
 #include "order/problem/memory.h"
 
+/* Power of the chance to pass a rung. */
+#define CHANCE_POWER 3
+
 void
 trial_rung_uninit(struct trial_rung *rung)
 {
@@ -116,8 +119,11 @@ trials_promise(struct trial *trials, size_t n, double eta)
     double most = 0;
 
     for (size_t t = 0; t < n; t++) {
-        trials[t].promise =
-            chance_of(trials, n, t, eta, others) / trials[t].work;
+        double chance = chance_of(trials, n, t, eta, others);
+
+        trials[t].promise = pow(chance, CHANCE_POWER)
+                            * sqrt(trials[t].rung->iterations)
+                            / trials[t].work;
         most = fmax(most, trials[t].promise);
     }
     for (size_t t = 0; t < n; t++) {

@@ -48,8 +48,8 @@ UNIT_TEST(expects_fewer_trials_at_each_rung)
 UNIT_TEST(promises_by_chance_over_work)
 {
     double metrics[] = { 3, 2, 1 };
-    struct trial_rung rung = { .n = 3, .metrics = metrics };
-    struct trial_rung empty = { .n = 0 };
+    struct trial_rung rung = { .iterations = 4, .n = 3, .metrics = metrics };
+    struct trial_rung empty = { .iterations = 9 };
     struct trial trials[] = {
         { &rung, 1, true, 3, 1 },   { &rung, 1, true, 2, 1 },
         { &rung, 2, false },        { &empty, 4, true, 9, 1 },
@@ -60,10 +60,10 @@ UNIT_TEST(promises_by_chance_over_work)
 
     trials_promise(trials, 5, 2);
     assert_near(trials[0].promise, 1);
-    assert_near(trials[1].promise, 1. / 2 / first);
-    assert_near(trials[2].promise, 1. / 2 / 2 / first);
-    assert_near(trials[3].promise, 1. / 2 / 4 / first);
-    assert_near(trials[4].promise, 1. / 7 / first);
+    assert_near(trials[1].promise, pow(1. / 2 / first, 3));
+    assert_near(trials[2].promise, pow(1. / 2 / first, 3) / 2);
+    assert_near(trials[3].promise, pow(1. / 2 / first, 3) / 4 * 3 / 2);
+    assert_near(trials[4].promise, pow(1. / 7 / first, 3));
 }
 
 /* Adds an iteration of weight 1 that needs 'seconds' of both ports. */
