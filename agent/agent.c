@@ -132,15 +132,18 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
-/* Counts what a shim has refused to the user of a job. */
+/* Counts what a shim has refused to the user of a job, or to the one with most
+ * connections of no job. */
 static void
 on_refused(const char *name, uint64_t n, void *a_)
 {
     struct agent *a = a_;
     struct registry *registry = tracker_registry(a->tracker);
-    const struct job *job = registry_find(registry, name);
+    const struct job *job = name ? registry_find(registry, name) : NULL;
 
-    if (job && job->has_uid) {
+    if (!name) {
+        tracker_refused(a->tracker, n);
+    } else if (job && job->has_uid) {
         users_find(&registry->users, job->uid, 0)->n_other += n;
     }
 }

@@ -117,7 +117,7 @@ wanted_uninit(struct wanted *w)
     shash_destroy_free_data(&w->jobs);
 }
 
-/* Stores in '*row' what a job has that no order has. */
+/* Stores in '*row' the defaults of a job that the order does not name. */
 void
 wanted_get_default(const struct wanted *w, struct shim_slot *row)
 {
@@ -142,7 +142,7 @@ get_job(struct wanted *w, const char *name)
     return job;
 }
 
-/* The same for a job that the order has. */
+/* Returns the row of the job called 'name', which the order names. */
 static struct shim_slot *
 get_row(struct wanted *w, const char *name)
 {
@@ -260,8 +260,8 @@ wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
     return true;
 }
 
-/* Stores in '*row' what is wanted for 'job'.  Returns false if the controller
- * does not name it, in which case that is the default. */
+/* Stores the desired row of the job in '*row'.  Returns false if the
+ * controller does not name the job; then the row is the default one. */
 bool
 wanted_get(const struct wanted *w, const char *name, struct shim_slot *row)
 {

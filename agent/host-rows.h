@@ -104,8 +104,8 @@ struct wanted {
                                   * WANTED_NO_DSCP where it has none;
                                   * SHIM_LEVEL_DSCPS before the first
                                   * row. */
-    struct actuator_wanted all;  /* Without 'until'; defaults where
-                                  * the controller does not say. */
+    struct actuator_wanted all;  /* Without 'until'; a value that the
+                                  * controller does not set is the default. */
     bool trusts_environment;     /* Processes that are known by their
                                   * environment or ports only may have
                                   * priority: the policy's trust, true if the

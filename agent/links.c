@@ -7,11 +7,9 @@
 #include <arpa/inet.h>
 #include <libmnl/libmnl.h>
 #include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/actuate/actuator.h"
@@ -175,25 +173,13 @@ see_connection(const struct nlmsghdr *nlh, void *paths_)
 static void
 read_paths(struct paths *paths)
 {
-    static const uint8_t families[] = { AF_INET, AF_INET6 };
     struct route_socket *rs;
 
-    if (route_socket_open_diag(&rs)) {
-        return;
+    if (!route_socket_open_diag(-1, &rs)) {
+        route_socket_list_tcp(rs, 1 << STATE_ESTABLISHED, INET_DIAG_INFO, -1,
+                              see_connection, paths);
+        route_socket_close(rs);
     }
-    for (size_t i = 0; i < ARRAY_SIZE(families) && paths->left; i++) {
-        struct nlmsghdr *nlh =
-            route_socket_begin(rs, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP);
-        struct inet_diag_req_v2 *req =
-            mnl_nlmsg_put_extra_header(nlh, sizeof *req);
-
-        req->sdiag_family = families[i];
-        req->sdiag_protocol = IPPROTO_TCP;
-        req->idiag_ext = 1 << (INET_DIAG_INFO - 1);
-        req->idiag_states = 1 << STATE_ESTABLISHED;
-        route_socket_transact(rs, nlh, see_connection, paths);
-    }
-    route_socket_close(rs);
 }
 
 static struct json *

@@ -58,7 +58,7 @@ struct links {
 /* Measures the rates of jobs, at most once a second. */
 void links_sample(struct links *, const struct registry *, long long now);
 
-/* What a job is told its part of. */
+/* Facts of which a job gets the part about itself. */
 struct links_facts {
     const struct registry *registry; /* The jobs of this host. */
     const struct wanted *wanted;     /* Their ranks. */

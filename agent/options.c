@@ -180,7 +180,9 @@ static const struct option_row rows[] = {
       .help = "cgroup, relative to the cgroup v2 mount, whose sockets the "
               "kernel knows (default: all)" },
     { "unload", OPTION_FLAG, AT(unload),
-      .help = "detach the programs of the kernel, remove DIR, and end" },
+      .help =
+          "detach the programs of the kernel, remove DIR and the queues of "
+          "--tc, and end" },
     { "mark", OPTION_CUSTOM, AT(mark_shift), .value = "BIT|none", .shown = "0",
       .parse = parse_mark,
       .help = "the lowest of 11 bits of the mark that carry a slot from a "

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "agent/actuate/tc.h"
 #include "agent/agent.h"
 #include "agent/identify/bpf/identity.h"
 #include "base/run-directory.h"
@@ -171,6 +172,7 @@ main(int argc, char *argv[])
     fatal_ignore_sigpipe();
     agent_options_parse(argc, argv, &config);
     if (config.unload) {
+        tc_destroy(tc_create(config.tc, config.n_tc));
         error = identity_detach(config.pins);
         if (error) {
             ovs_fatal(0, "%s", error);

@@ -46,7 +46,7 @@ check(const char *path, bool above)
 char *
 run_directory_check(const char *path)
 {
-    /* Without links, whose targets could be in anybody's directory. */
+    /* Follows no links, which could lead to a directory of another user. */
     char *real = realpath(path, NULL);
     char *error, *slash;
 

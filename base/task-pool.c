@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/progress-bar.h"
 
@@ -24,7 +25,7 @@ work(void *run_)
     struct run *run = run_;
 
     pthread_mutex_lock(&run->mutex);
-    while (run->n_begun < run->pool->n && !run->error) {
+    while (run->n_begun < run->pool->n && !run->error && !interrupt_caught()) {
         size_t task = run->n_begun++;
         char *error;
 

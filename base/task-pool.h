@@ -12,7 +12,8 @@
  * Each thread takes the next task until none is left; the caller is one of the
  * threads, and the others end before task_pool_run() returns.  A task that
  * writes only its own outcome needs no lock, and the outcomes do not depend on
- * the number of threads. */
+ * the number of threads.  After an interrupt (base/interrupt.h) no other task
+ * begins. */
 
 #include <stddef.h>
 

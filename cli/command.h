@@ -88,6 +88,5 @@ int cmd_support(int argc, char *argv[]);
 int cmd_stage(int argc, char *argv[]);
 int cmd_policy(int argc, char *argv[]);
 int cmd_agent(int argc, char *argv[]);
-int cmd_shim(int argc, char *argv[]);
 
 #endif /* cli/command.h */

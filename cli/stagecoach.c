@@ -85,9 +85,6 @@ static const struct command commands[] = {
       "Search hyper-parameters by successive halving.", cmd_search },
     { "sim", "WORKLOAD [OPTION...]",
       "Simulate coflows or searches under policies.", cmd_sim },
-    { "shim", "stats|capture ...",
-      "Show the counters of this host's shim, or capture its frames.",
-      cmd_shim },
     { NULL, NULL, NULL, NULL },
 };
 

@@ -5,9 +5,9 @@
 
 /* The modules of a controller, which its main loop runs in turn.
  *
- * Only what shows or changes several of them takes the whole: the main loop,
- * the commands of the control socket, the routes of REST, and the history.
- * Everything else takes the modules that it reads.
+ * Only code that shows or changes several of them gets this struct: the main
+ * loop, the commands of the control socket, the routes of REST, and the
+ * history.  All other code gets the modules that it reads.
  *
  * Main thread only. */
 
@@ -36,7 +36,7 @@ struct controller {
     bool observe; /* Option --observe: hosts get no order. */
     struct decide *decide;
     struct intent_db *intent;
-    struct controllers *controllers; /* That share this database. */
+    struct controllers *controllers; /* Controllers that share the database. */
     struct hosts_db *hosts;
     struct telemetry *telemetry;
     struct switches *switches;

@@ -54,8 +54,6 @@ static const struct option_row rows[] = {
       .help = "CN of the certificate of a switch of --switch=ssl:..." },
     { "topology", OPTION_COPY, AT(topology), .value = "FILE",
       .help = "switches, links and hosts of a fabric" },
-    { "link-key", OPTION_COPY, AT(link_key), .value = "FILE",
-      .help = "secret that signs the probes of links" },
     { "unixctl", OPTION_COPY, AT(unixctl), .value = "SOCKET",
       .shown = "RUNDIR/controller.ctl", .help = "control socket" },
     { "rest", OPTION_CUSTOM, AT(rest), .value = "ADDRESS", .repeated = true,
@@ -151,7 +149,6 @@ controller_options_uninit(struct controller_options *o)
     free(o->dbdir);
     free(o->history);
     free(o->topology);
-    free(o->link_key);
     svec_destroy(&o->switches);
     svec_destroy(&o->switch_identities);
 }

@@ -28,7 +28,6 @@ struct controller_options {
     int64_t history_mib;        /* Limit of the file. */
     char *dbdir;                /* Directory of the databases, or NULL. */
     char *topology;             /* File, or NULL. */
-    char *link_key;             /* File, or NULL: links are not probed. */
     bool observe;               /* Compute orders, but do not send them. */
     struct svec switches;       /* OpenFlow targets. */
     struct svec switch_identities;      /* DATAPATH:NAME: CNs of the switches'

@@ -14,7 +14,6 @@
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
-#include "controller/decide/stage-history.h"
 #include "controller/history-feed.h"
 #include "controller/history/history.h"
 #include "controller/hosts/hosts-db.h"
@@ -30,7 +29,6 @@
 #include "controller/ovsdb/database-folder.h"
 #include "controller/ovsdb/database.h"
 #include "controller/southbound/switches.h"
-#include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/topology/topology.h"
 #include "daemon.h"
 #include "fatal-signal.h"
@@ -315,27 +313,6 @@ open_rest(const struct controller_options *o, struct controller *ctl,
     return rest_create(&options, ctl, restp);
 }
 
-/* Adds the switches of 'topology', which may be null; with a key, the links
- * are probed. */
-static char *
-add_topology(const struct controller_options *o, struct topology *topology,
-             struct switches *switches)
-{
-    struct lldp_key key;
-    char *error = NULL;
-
-    if (o->link_key && !topology) {
-        return xstrdup("--link-key: there are no links to probe, a "
-                       "--topology is required");
-    } else if (o->link_key) {
-        error = lldp_key_read(o->link_key, &key);
-    }
-    if (!error && topology) {
-        switches_set_topology(switches, topology, o->link_key ? &key : NULL);
-    }
-    return error;
-}
-
 int
 main(int argc, char *argv[])
 {
@@ -369,7 +346,9 @@ main(int argc, char *argv[])
     error = telemetry_create(o.telemetry, ctl.cluster, &ctl.telemetry);
     exit_on(error);
     ctl.switches = switches_create();
-    error = add_topology(&o, topology, ctl.switches);
+    if (topology) {
+        switches_set_topology(ctl.switches, topology);
+    }
     update_fabric(&ctl);
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);

@@ -34,7 +34,7 @@ HEAD = """# Results
 
 Made by `docs/make-results.py` of `results/`; `docs/results.json` has the texts. A row is measured
 again by its command, which needs root unless it names a simulation or the trainer. SCT is the
-stage completion time. [findings.md](findings.md) has causes, and what was tried.
+stage completion time. [notes/](notes/README.md) has causes, and what was tried.
 
 The lab consists of network namespaces on one machine, with links of 50 Mbit/s in the scenarios
 `main` and `quickstart`; no card and no link of a real cluster has been measured yet. Policies:

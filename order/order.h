@@ -63,12 +63,12 @@
  * factor of 1.25 (stage.c).  The certificate is of the problem's stages, each
  * by itself; fluid/ bounds searches.
  * "grouper" is the permutation alone, of whole stages and at their begins and
- * ends, as published; docs/findings.md compares it.  The order of whole stages
- * by their total work, "work", with jobs ordered by slack, has a mean 1 to 5 %
- * longer.  The isolated time of a job is trusted only where it was measured
- * without a job of higher rank: the pace of a waiting job is that of the jobs
- * before it, and with it jobs overtook one another for as long as they waited
- * (mean SCT of the quickstart 21 s instead of 19 s).
+ * ends, as published; docs/notes/order.md compares it.  The order of whole
+ * stages by their total work, "work", with jobs ordered by slack, has a mean 1
+ * to 5 % longer.  The isolated time of a job is trusted only where it was
+ * measured without a job of higher rank: the pace of a waiting job is that of
+ * the jobs before it, and with it jobs overtook one another for as long as
+ * they waited (mean SCT of the quickstart 21 s instead of 19 s).
  *
  * Plain C with no dependency but libm: controller, simulator and tests link
  * the same code.  Problems and results keep their memory for the next

@@ -18,6 +18,8 @@
 
 const char *const policy_folds[] = { "neighbours", "truncate", NULL };
 
+const char *const policy_trials[] = { "neutral", "promising", NULL };
+
 const char *const policy_trusts[] = { "registered", "environment", NULL };
 
 static const uint8_t default_dscps[SHIM_N_LEVELS] = SHIM_LEVEL_DSCPS;
@@ -387,6 +389,8 @@ read_policy(struct json_check *jc, struct policy *policy)
     policy->description = json_string_or(top, "description", "");
     policy->order = (struct order_options) ORDER_OPTIONS_INIT(
         json_enum(top, "order", order_names));
+    policy->order.trials =
+        json_enum_or(top, "trials", policy_trials, ORDER_TRIALS_NEUTRAL);
     policy->trust = json_enum_or(top, "trust", policy_trusts,
                                  POLICY_REGISTERED);
     read_levels(jc, json_object_or_null(top, "levels"), policy);
@@ -493,6 +497,9 @@ policy_warnings(const char *name, const struct policy *policy)
     }
     if (!has_weights(kind) && policy->users.n + policy->cojobs.n) {
         warn(stream, name, policy, NULL, "weights");
+    }
+    if (!has_iterations(kind) && policy->order.trials) {
+        warn(stream, name, policy, NULL, "trials");
     }
     cJSON_Delete(json);
     fclose(stream);
@@ -612,6 +619,8 @@ policy_to_json(const struct policy *policy)
     cJSON_AddStringToObject(json, "name", policy->name);
     cJSON_AddStringToObject(json, "description", policy->description);
     cJSON_AddStringToObject(json, "order", order_names[policy->order.kind]);
+    cJSON_AddStringToObject(json, "trials",
+                            policy_trials[policy->order.trials]);
     cJSON_AddStringToObject(json, "trust", policy_trusts[policy->trust]);
     weights = get_section(json, "weights");
     add_factors(weights, "users", &policy->users);

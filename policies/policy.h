@@ -176,6 +176,9 @@ double policy_weight(const struct policy *, const char *user,
  * order.truncate. */
 extern const char *const policy_folds[];
 
+/* Orders of trials, null-terminated; the index is order.trials. */
+extern const char *const policy_trials[];
+
 enum policy_type { POLICY_INT, POLICY_INT64, POLICY_DOUBLE };
 
 /* A number of a policy. */

@@ -15,8 +15,8 @@
 #include "trainer/search/spec.h"
 #include "wire/log-spec.h"
 
-/* Limits of a software switch, see docs/findings.md.  Above them a run would
- * measure the processor, not the order. */
+/* Limits of a software switch, see docs/notes/kernel.md.  Above them a run
+ * would measure the processor, not the order. */
 #define MAX_RATE_SMALL_MTU 200000000LL
 #define MAX_RATE 500000000LL
 #define MAX_RATE_KERNEL 2500000000LL /* Nothing but the kernel forwards. */

@@ -179,6 +179,8 @@ static const struct option_row rows[] = {
               "addresses (up to 16 times)" },
     { "vxlan-port", OPTION_INTEGER, AT(tunnels.vxlan_port), 1, 65535, "PORT",
       .shown = "4789 and 8472", .help = "with --vxlan: UDP port of VXLAN" },
+    { "geneve-port", OPTION_INTEGER, AT(tunnels.geneve_port), 1, 65535, "PORT",
+      .shown = "6081", .help = "with --vxlan: UDP port of Geneve" },
     { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "on",
       .help = "congestion control: grant rates of the downlink to its "
               "senders, and pace" },
@@ -198,8 +200,6 @@ static const struct option_row rows[] = {
     { "late", OPTION_INTEGER, AT(late_us), 0, 10000, "US", "500",
       .help = "longest delay of the loop that pacing compensates, "
               "microseconds" },
-    { "lanes", OPTION_INTEGER, AT(n_lanes), 1, PORT_MAX_QUEUES, "N", "1",
-      .help = "number of threads that classify" },
     { .name = NULL },
 };
 
@@ -247,6 +247,7 @@ check_together(const struct options *o)
 static char *
 check_mode(const struct options *o, const bool *seen)
 {
+    const struct prefix_list *tunnels = &o->tunnels;
     int first = o->replay ? REPLAY + 1 : 0;
     int n = o->replay ? N_REPLAY_REQUIRED : N_REQUIRED;
 
@@ -254,6 +255,14 @@ check_mode(const struct options *o, const bool *seen)
         if (!seen[i]) {
             return message("--%s: required option is missing", rows[i].name);
         }
+    }
+    if ((tunnels->vxlan_port || tunnels->geneve_port) && !tunnels->n) {
+        return message("--%s-port: is allowed with --vxlan only",
+                       tunnels->vxlan_port ? "vxlan" : "geneve");
+    }
+    if (tunnels->vxlan_port && tunnels->vxlan_port == tunnels->geneve_port) {
+        return message("--geneve-port: %u is that of VXLAN; expected another",
+                       tunnels->geneve_port);
     }
     for (int i = REPLAY + 1; i <= REPLAY + N_REPLAY && !o->replay; i++) {
         if (seen[i]) {
@@ -275,13 +284,10 @@ options_parse(int argc, char *argv[], struct options *o)
     o->help = outcome.help;
     o->version = outcome.version;
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
-    o->host.n_queues = o->uplink.n_queues = o->n_lanes;
     if (error || o->help || o->version || o->show) {
         return error;
     }
-    error = (o->tunnels.vxlan_port && !o->tunnels.n
-                 ? message("--vxlan-port: is allowed with --vxlan only")
-                 : check_mode(o, outcome.seen));
+    error = check_mode(o, outcome.seen);
     if (!error && !o->replay) {
         o->host.slot_tags =
             (o->host_tags < 0 ? port_driver_has_slot_tags(o->host.driver)

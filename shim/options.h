@@ -46,7 +46,6 @@ struct options {
                                  * in order. */
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];
     int n_control_ports;
-    uint32_t n_lanes;           /* Threads that classify. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

@@ -14,14 +14,11 @@
 #include <sodium.h>
 
 #include <rte_cycles.h>
-#include <rte_launch.h>
-#include <rte_lcore.h>
 #include <rte_mbuf.h>
 
 #include "base/memory.h"
 #include "base/service-notify.h"
 #include "shim/about.h"
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/cc/takeover-state.h"
 #include "shim/classify/bursts.h"
@@ -36,8 +33,6 @@
 #include "shim/ports/port-spec.h"
 #include "shim/ports/port.h"
 
-#define TAP_BYTES (8u << 20)    /* Captured frames that wait to be read; takes
-                                 * no memory before the first frame. */
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 #define CHECK_MS 250            /* Between two checks of the ports. */
 #define TAKEOVER_CHECK_MS 20    /* Between two checks for LEAVE. */
@@ -64,21 +59,11 @@ packet_bytes(const struct options *o)
             + o->host.driver->buffer_bytes + o->uplink.driver->buffer_bytes);
 }
 
-/* Returns the packets in the rings of a port, in all of its queues. */
-static uint32_t
-port_packets(const struct options *o, const struct port_driver *driver)
-{
-    return driver->pool_packets * (driver->flags & PORT_SPREADS ? o->n_lanes
-                                   : 1);
-}
-
 static uint32_t
 pool_packets(const struct options *o)
 {
     return (egress_pool_packets(o->rate_bps, o->mtu)
-            + port_packets(o, o->host.driver)
-            + port_packets(o, o->uplink.driver)
-            + (o->n_lanes - 1) * LANE_PACKETS);
+            + o->host.driver->pool_packets + o->uplink.driver->pool_packets);
 }
 
 uint64_t
@@ -172,7 +157,7 @@ get_connections(void *s_, void *body, size_t *size)
     return 0;
 }
 
-/* Returns a number that nothing else has: with that of a table an attacker
+/* Returns a random number for one use: with the number of a table, an attacker
  * could choose flows that collide. */
 static uint64_t
 draw_secret(void)
@@ -191,7 +176,6 @@ create_tables(struct shim *s)
     s->flows = flow_cache_create(draw_secret());
     s->slots = job_slots_create();
     s->bursts = bursts_create();
-    s->tap = tap_create(TAP_BYTES);
 }
 
 static char *
@@ -225,19 +209,6 @@ create_ports(struct shim *s)
 }
 
 static void
-create_loops(struct shim *s)
-{
-    unsigned int n = s->options.n_lanes;
-
-    s->loop = loop_create(s->forward, s->host, s->uplink, s->options.poll);
-    for (unsigned int i = 1; i < n; i++) {
-        s->lane_loops[i] = loop_add_lane(s->loop, forward_lane(s->forward, i),
-                                         lane_queue(s->host, i, n),
-                                         lane_queue(s->uplink, i, n));
-    }
-}
-
-static char *
 create_forward(struct shim *s)
 {
     const struct options *o = &s->options;
@@ -255,24 +226,18 @@ create_forward(struct shim *s)
         .flows = s->flows,
         .slots = s->slots,
         .bursts = s->bursts,
-        .tap = s->tap,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = !s->options.no_tag,
         .tunnels = s->options.tunnels.n ? &s->options.tunnels : NULL,
-        .cc = o->cc ? &cc : NULL,
-        .n_lanes = s->options.n_lanes
+        .cc = o->cc ? &cc : NULL
     };
 
     randombytes_buf(cc.secret, sizeof cc.secret);
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
-    if (!s->forward) {
-        return duplicate("no memory");
-    }
-    create_loops(s);
-    return NULL;
+    s->loop = loop_create(s->forward, s->host, s->uplink, s->options.poll);
 }
 
 static char *
@@ -281,7 +246,6 @@ create_server(struct shim *s)
     struct server_config config = { .slots = s->slots,
                                     .flows = s->flows,
                                     .bursts = s->bursts,
-                                    .tap = s->tap,
                                     .boot_id = s->boot_id,
                                     .mtu = s->options.mtu,
                                     .aux = s,
@@ -306,8 +270,11 @@ shim_create(struct shim *s)
 
     create_tables(s);
     error = create_ports(s);
-    error = error ? error : create_forward(s);
-    error = error ? error : takeover_begin(s);
+    if (error) {
+        return error;
+    }
+    create_forward(s);
+    error = takeover_begin(s);
     error = error ? error : create_server(s);
     return error ? error : takeover_finish(s);
 }
@@ -322,7 +289,6 @@ shim_destroy(struct shim *s)
     port_destroy(s->uplink);
     port_destroy(s->host);
     rte_mempool_free(s->pool);
-    tap_destroy(s->tap);
     bursts_destroy(s->bursts);
     job_slots_destroy(s->slots);
     flow_cache_destroy(s->flows);
@@ -368,9 +334,7 @@ control_thread(void *s_)
         int n = server_wait(s->server, fds);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
-        poll(fds, n + 1,
-             server_timeout(s->server, s->old_side.deadline
-                            ? TAKEOVER_CHECK_MS : CHECK_MS));
+        poll(fds, n + 1, s->old_side.deadline ? TAKEOVER_CHECK_MS : CHECK_MS);
         if (fds[n].revents) {
             break;
         }
@@ -427,24 +391,6 @@ on_gap(void *s)
     end_bypass(s, 0);
 }
 
-static int
-run_lane(void *loop)
-{
-    loop_run(loop);
-    return 0;
-}
-
-/* Runs all loops, the first one in this thread, until they end. */
-static void
-run_loops(struct shim *s)
-{
-    for (unsigned int i = 1; i < s->options.n_lanes; i++) {
-        rte_eal_remote_launch(run_lane, s->lane_loops[i], i);
-    }
-    loop_run(s->loop);
-    rte_eal_mp_wait_lcore();
-}
-
 char *
 shim_run(struct shim *s)
 {
@@ -458,7 +404,7 @@ shim_run(struct shim *s)
              port_iface(s->uplink));
     end_bypass(s, SLOTS_NS);
     loop_on_gap(s->loop, on_gap, s);
-    run_loops(s);
+    loop_run(s->loop);
     pthread_join(thread, NULL);
     return NULL;
 }

@@ -3,12 +3,12 @@
 #ifndef SHIM_H
 #define SHIM_H 1
 
-/* A shim: creates its tables, ports, loops and control socket, and runs it.
+/* A shim: creates its tables, ports, loop and control socket, and runs it.
  *
  * Each part of a shim is a module of its own.  This one creates them in an
  * order that lets another shim forward until the last moment (see takeover.h).
  * The main thread forwards packets; the control thread serves the agent,
- * checks the ports, and ends the loops on a signal.
+ * checks the ports, and ends the loop on a signal.
  *
  *    error = eal_init(&eal, huge, shim_pool_bytes(&s.options, huge));
  *    error = shim_create(&s);
@@ -21,7 +21,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/loop/lanes.h"
 #include "shim/options.h"
 #include "shim/takeover.h"
 
@@ -33,7 +32,6 @@ struct loop;
 struct port;
 struct rte_mempool;
 struct server;
-struct tap;
 
 struct shim {
     struct options options;
@@ -43,10 +41,8 @@ struct shim {
     struct flow_cache *flows;
     struct job_slots *slots;
     struct bursts *bursts;
-    struct tap *tap;
     struct forward *forward;
     struct loop *loop;
-    struct loop *lane_loops[LANES_MAX]; /* From 1 on; 'loop' owns them. */
     struct server *server;
     struct takeover old;        /* To the shim to be replaced. */
     int signal_fd;

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/run-directory.h"
 #include "shim/clock/clock.h"
@@ -81,10 +82,11 @@ serve(struct shim *s, char *argv[], int argc)
     bool huge = eal_wants_huge(s->options.huge,
                                shim_pool_bytes(&s->options, true));
     const struct options *o = &s->options;
-    struct eal_config eal = {
-        .host = &o->host, .uplink = &o->uplink, .name = o->name,
-        .cpus = o->cpus, .n_lcores = o->n_lanes, .own_directory = o->take_over
-    };
+    struct eal_config eal = { .host = &o->host,
+                              .uplink = &o->uplink,
+                              .name = o->name,
+                              .cpus = o->cpus,
+                              .own_directory = o->take_over };
     char *error;
 
     s->signal_fd = open_signal_fd();
@@ -152,8 +154,12 @@ main(int argc, char *argv[])
             .in = o->replay, .rules = o->rules, .out = o->out,
             .to_host = o->to_host
         };
+        uint64_t n;
 
-        return report_error(replay_command(&files), EXIT_FAILURE);
+        error = replay_command(&files, &n);
+        return !error && interrupt_caught()
+                   ? interrupt_say(interrupt_caught(), n, 0, "frame")
+                   : report_error(error, EXIT_FAILURE);
     }
     error = error ? error : check_control(o->control);
     error = error ? error : check_iface("--host-port", &o->host, o->mtu);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "trainer/compare/compare.h"
 #include "trainer/gossip/peer.h"
 #include "trainer/groups/group-server.h"

@@ -27,7 +27,6 @@ const char *const alarm_codes[N_ALARM_CODES] = {
     [ALARM_COVERAGE] = "coverage",
     [ALARM_SHIM_MESSAGES] = "shim-messages",
     [ALARM_ADDRESS_CLAIMED] = "address-claimed",
-    [ALARM_LINK] = "link",
     [ALARM_SWITCH] = "switch",
     [ALARM_DATABASE_MEMBER] = "database-member",
     [ALARM_DATABASE_SPACE] = "database-space",

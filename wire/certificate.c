@@ -8,7 +8,6 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "util.h"

@@ -5,7 +5,6 @@
 #include <mntent.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/name.h"

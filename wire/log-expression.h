@@ -9,8 +9,8 @@
  * can be chosen to cost as much as possible.  The C library has no limit: 43
  * bytes such as "((((a+)+)+)+)+", nested 14 times, take 4 s and 80 MB, and 70
  * bytes never end.  PCRE2 counts its steps and its memory and gives up at
- * LOG_EXPRESSION_STEPS for a line and LOG_EXPRESSION_KIB.  A match that gives
- * up says so, and is never repeated by its caller: see log-decoder.h.
+ * LOG_EXPRESSION_STEPS for a line and LOG_EXPRESSION_KIB.  The caller never
+ * repeats a match that gives up: see log-decoder.h.
  *
  * Extended regular expressions (POSIX), as before with the C library, without
  * intervals ("a{2,3}") and back-references ("\1"), and with these escapes:

@@ -195,7 +195,7 @@ check_member(const struct log_spec *s, enum log_key i)
 
 /* Format of the command line. */
 
-/* Returns the format at the beginning of 'text', -1 if there is none. */
+/* Returns the format at the beginning of 'text', or -1. */
 static int
 find_format(const char *text)
 {

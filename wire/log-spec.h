@@ -24,7 +24,7 @@
  * a percent sign, and a part of it may have the wildcards of a shell.  Keys
  * are
  *
- *    json-lines  members of the line's object
+ *    json-lines  members of the line's object; "a/b" may be member "b" of "a"
  *    csv         columns, named by the file's first line
  *    regex       extended regular expressions, each with a group around the
  *                number; see log-expression.h

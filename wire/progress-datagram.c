@@ -5,8 +5,6 @@
 #include "wire/progress-datagram.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cjson/cJSON.h>
 

@@ -32,11 +32,11 @@ struct progress {
     int64_t iteration;          /* Completed iterations since the beginning
                                  * of the job, -1 if there is a port only. */
     uint16_t control_port;      /* TCP or UDP port whose flows are in the
-                                 * control class, 0 if there is none. */
+                                 * control class, or 0. */
     int64_t stage;              /* Rung, -1 if unknown. */
     int64_t time;               /* ms since the epoch by the job's clock, 0
                                  * if unknown. */
-    char metric[METRIC_SIZE];   /* Name of 'value', empty if there is none. */
+    char metric[METRIC_SIZE];   /* Name of 'value', empty without a value. */
     double value;               /* Finite. */
     bool has_value;
     bool left_out; /* A member beside the iteration was none. */

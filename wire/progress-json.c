@@ -10,7 +10,6 @@
 
 #include "base/name.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 #include "wire/progress-datagram.h"
 
 static const char *const tokens[] = { "NaN", "Infinity", "-Infinity" };

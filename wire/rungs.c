@@ -21,9 +21,11 @@ search_rungs_read(const struct json_at *at, int n_jobs, size_t *n)
 
         before = rungs[i].iterations =
             json_integer(rung, "iterations", before + 1, RUNG_MAX_ITERATIONS);
-        n_jobs = rungs[i].keep =
-            i + 1 < *n ? json_integer(rung, "keep", 1, n_jobs)
-                       : json_integer_or(rung, "keep", 1, n_jobs, 1);
+        if (n_jobs) {
+            n_jobs = rungs[i].keep =
+                i + 1 < *n ? json_integer(rung, "keep", 1, n_jobs)
+                           : json_integer_or(rung, "keep", 1, n_jobs, 1);
+        }
     }
     return rungs;
 }

@@ -30,7 +30,8 @@ struct search_rung {
 };
 
 /* Reads the rungs of a search of 'n_jobs' jobs, and stores their number in
- * '*n'.  The caller frees. */
+ * '*n'.  Those of an asynchronous search, 'n_jobs' 0, have no "keep".  The
+ * caller frees. */
 struct search_rung *search_rungs_read(const struct json_at *, int n_jobs,
                                       size_t *n);
 

@@ -12,7 +12,6 @@ union element {
     struct shim_slot slot;
     struct shim_min_share min_share;
     struct shim_take_over take_over;
-    struct shim_capture capture;
     struct shim_congestion congestion;
     struct shim_control control;
     struct shim_bins_since bins;
@@ -51,10 +50,6 @@ check_element(uint16_t type, const union element *e)
     case SHIM_TAKE_OVER:
         return e->take_over.step == SHIM_STEP_STOP
                || e->take_over.step == SHIM_STEP_LEAVE;
-    case SHIM_CAPTURE:
-        return e->capture.slot < SHIM_MAX_SLOTS && e->capture.all <= 1
-               && !(e->capture.all && e->capture.slot)
-               && e->capture.snap && e->capture.snap <= SHIM_MAX_SNAP;
     case SHIM_CONGESTION:
         return is_congestion_share(e->congestion.gamma)
                && is_congestion_share(e->congestion.beta)
@@ -88,7 +83,6 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
         [SHIM_SLOT_LIST] = { true, false, 0 },
         [SHIM_STATS] = { true, false, 0 },
         [SHIM_MIN_SHARE] = { true, false, sizeof(struct shim_min_share) },
-        [SHIM_CAPTURE] = { true, false, sizeof(struct shim_capture) },
         [SHIM_CONGESTION] = { true, false, sizeof(struct shim_congestion) },
         [SHIM_PORTS] = { true, false, 0 },
         [SHIM_TAKE_OVER] = { true, false, sizeof(struct shim_take_over) },

@@ -14,8 +14,7 @@
  * by its body.  Integers are in host byte order, since both ends are on one
  * host; addresses and ports are in network byte order.  A request gets exactly
  * one reply with the same 'xid' and 'type', and 'status' 0 or a positive errno
- * value.  Events have 'xid' 0 and are sent only to a client that has requested
- * them.  A message that is too short, too long or of another version gets
+ * value.  A message that is too short, too long or of another version gets
  * status EPROTO and ends the connection; an unknown type gets EOPNOTSUPP and
  * does not.
  *
@@ -28,9 +27,6 @@
  *    SHIM_STATS        -                          struct shim_stats, then
  *                                                 struct shim_slot_stats[]
  *    SHIM_MIN_SHARE    struct shim_min_share      -
- *    SHIM_CAPTURE      struct shim_capture        -
- *    SHIM_CAPTURED     (event)                    struct shim_captured and its
- *                                                 bytes, one or more times
  *    SHIM_PORTS        -                          struct shim_ports
  *    SHIM_TAKE_OVER    struct shim_take_over      struct shim_state
  *    SHIM_CONGESTION   struct shim_congestion     -
@@ -59,22 +55,15 @@
  * rank.  SHIM_MIN_SHARE sets the minimum share of each level with queued
  * packets; by default these levels divide 1/21 of the uplink among them.
  *
- * A job whose level is neither of these has a control class: its packets whose
- * tag says so.  They go first, with the DSCP of SHIM_CONTROL, up to an equal
- * share of 1 % of the uplink for each such job, see
- * shim/queue/control-share.h.  What exceeds it is treated as the job's other
- * packets.
+ * A job whose level is neither of these has a control class: its packets with
+ * the control bit in their tags.  They go first, with the DSCP of
+ * SHIM_CONTROL, up to an equal share of 1 % of the uplink for each such job,
+ * see shim/queue/control-share.h.  What exceeds it is treated as the job's
+ * other packets.
  *
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
  * DSCP until the next SHIM_LEASE; the table stays.  A shim starts without a
  * lease.
- *
- * Events
- * ------
- *
- * SHIM_CAPTURE starts a capture, which ends with its connection; EBUSY means
- * that another client captures.  Frames to the uplink are captured when they
- * are sent, those to the host when they have arrived.
  *
  * State
  * -----
@@ -152,9 +141,6 @@ enum shim_msg_type {
     SHIM_STATS = 9,
 
     SHIM_MIN_SHARE = 13,
-
-    SHIM_CAPTURE = 16,
-    SHIM_CAPTURED,
 
     SHIM_CONGESTION = 19,
 
@@ -254,7 +240,7 @@ struct shim_congestion {
 /* Key of this host and the host that has an address. */
 struct shim_key {
     uint8_t family;     /* 4 or 6. */
-    uint8_t removed;    /* 1: the address has none any more. */
+    uint8_t removed;    /* 1: the address has no key any more. */
     uint8_t pad[6];     /* 0. */
     uint8_t remote[16]; /* As in struct shim_flow_key. */
     uint8_t key[SHIM_KEY_BYTES];
@@ -294,29 +280,6 @@ struct shim_state {
     uint64_t level_dscps;       /* 'levels' of struct shim_control. */
 };
 
-#define SHIM_MAX_SNAP 65535u
-
-struct shim_capture {
-    uint16_t slot;              /* Job whose frames are captured; 0: frames of
-                                 * no job. */
-    uint16_t all;               /* 1: all frames; 'slot' is 0 then. */
-    uint32_t snap;              /* Bytes kept of each frame, 1 ..
-                                 * SHIM_MAX_SNAP. */
-};
-
-/* A captured frame.  Its first 'captured' bytes follow, then zeros up to
- * 'size'. */
-struct shim_captured {
-    uint32_t size;              /* Bytes of this record, a multiple of 8. */
-    uint32_t length;            /* Bytes of the frame. */
-    uint32_t captured;          /* Bytes of the frame in this record. */
-    uint32_t dropped;           /* Frames that the capture has missed. */
-    uint64_t time;              /* Nanoseconds of CLOCK_MONOTONIC. */
-    uint16_t slot;
-    uint8_t to_host;            /* 1: from the uplink to the host. */
-    uint8_t pad[5];             /* 0. */
-};
-
 /* Counters since the shim started.  "tx" is from the host to the uplink, "rx"
  * from the uplink to the host.  Bytes are those of whole frames without
  * FCS. */
@@ -352,7 +315,6 @@ struct shim_stats {
     uint64_t cc_grants_sent;    /* Grants sent to remote shims. */
     uint64_t cc_grants_taken;   /* Grants received from remote shims. */
     uint64_t cc_marks;          /* Packets marked by the network (ECN CE). */
-    uint64_t lane_lost;         /* Packets dropped: a lane was too slow. */
     uint64_t untagged;          /* Packets from the host without a slot tag,
                                  * which are of no job. */
     uint64_t cc_forged;         /* Packets from the host to the port of shims'
@@ -373,7 +335,8 @@ struct shim_burst_stats {
 };
 
 /* Entries of a slot's job in the shim's tables beyond its share, taken,
- * refused or replaced, since the job got the slot; only slots with some. */
+ * refused or replaced, since the job got the slot; only slots with some.  Slot
+ * 0 has those of all connections of no job, and no flows. */
 struct shim_refused {
     uint16_t slot;
     uint16_t pad;     /* 0. */

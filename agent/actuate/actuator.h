@@ -5,8 +5,9 @@
 
 /* Applies the controller's order to the packets of this host.
  *
- * There are two ways.  The agent sets what it wants; an actuator compares that
- * with what it has, and changes what differs when it runs.
+ * There are two actuators.  The agent sets the desired rows; the actuator
+ * compares them with the installed ones, and changes those that differ when it
+ * runs.
  *
  * A shim in the path of all packets orders by rank.  The actuator keeps a
  * connection to the shim's control socket, and asks for the shim's slots after
@@ -18,9 +19,9 @@
  * Without a shim, the program of the kernel at the uplink knows the slot of
  * each packet (identity.h).  The actuator writes the rows that it reads, with
  * the DSCP by which switches order, and for each uplink the priority that puts
- * a packet into the queue of its level, where there are such queues.  It makes
- * none: tc.h does, where the operator asks for that.  What the kernel does not
- * give: ranks within a level, grants, and a share for control packets.  The
+ * a packet into the queue of its level, where there are such queues.  It
+ * creates no queues: tc.h does, if the operator asks for them.  The kernel has
+ * no ranks within a level, no grants, and no share for control packets.  The
  * end of the lease is written too, so that a dead agent's order ends; slots
  * and counters go on, and the next agent finds the names of the jobs in the
  * rows.
@@ -57,7 +58,8 @@ struct actuator_events {
     void (*bursts)(const char *job, const struct shim_burst_stats *tx,
                    const struct shim_burst_stats *rx, void *aux);
 
-    /* Entries of its tables that a shim has refused to 'job'. */
+    /* Entries of its tables that a shim has refused to 'job', or to
+     * connections of no job if that is NULL. */
     void (*refused)(const char *job, uint64_t n, void *aux);
 
     /* Traffic of 'job' in 'n' consecutive bins, none of which was reported
@@ -93,18 +95,20 @@ struct actuator_status {
     const struct traffic_totals *totals; /* Counted by this agent. */
 };
 
-/* An implementation begins with it, in zeroed memory, and initializes it with
+/* First member of each implementation, which zeroes its memory and calls
  * actuator_init(). */
 struct actuator {
     const struct actuator_class *class;
     const struct actuator_events *events;
     void *aux;               /* Argument of the events. */
     struct slot_table slots; /* Desired and installed rows. */
-    bool changed;            /* They may differ. */
+    bool changed;            /* The desired rows may differ from the installed
+                              * ones. */
     bool has_numbers;        /* The numbers of slots are those of packets. */
-    const struct shim_key *keys; /* For the shim, NULL before the first. */
+    const struct shim_key *keys; /* Keys for the shim, NULL before the first
+                                  * ones. */
     size_t n_keys;
-    bool has_keys; /* The shim has them. */
+    bool has_keys; /* The shim has 'keys'. */
 };
 
 struct actuator_class {
@@ -208,7 +212,7 @@ actuator_set_keys(struct actuator *a, const struct shim_key *keys, size_t n)
     a->has_keys = false;
 }
 
-/* Returns the slot of the job, 0 if it has none. */
+/* Returns the slot of the job, or 0. */
 static inline uint16_t
 actuator_slot(const struct actuator *a, const char *job)
 {
@@ -221,19 +225,19 @@ actuator_get_status(const struct actuator *a, struct actuator_status *status)
     a->class->get_status(a, status);
 }
 
-/* Which priority puts a packet into which queue of an uplink, for a test.
+/* Priorities that select the queues of an uplink, for a test.
  *
- * The kernel orders by what is at the uplink already: the traffic classes of
- * its card (mqprio, ets), the bands of fq (since 6.7), prio and pfifo_fast, or
- * of such queues below mq, and the classes of tc.h.  All select a queue
- * by the priority of the packet, each by a map of its own, so a priority is
- * chosen for each level such that the map gives a higher level an earlier
- * queue.  If there are fewer queues than levels, neighbouring levels share
- * one; the default level has the last one.  Of mqprio, the highest class is
- * taken for the first, as IEEE 802.1Q has it.
+ * The kernel orders with the queues that the uplink has already: the traffic
+ * classes of its card (mqprio, ets), the bands of fq (since 6.7), prio and
+ * pfifo_fast, or of such queues below mq, and the classes of tc.h.  All select
+ * a queue by the priority of the packet, each by a map of its own, so a
+ * priority is chosen for each level such that the map gives a higher level an
+ * earlier queue.  If there are fewer queues than levels, neighbouring levels
+ * share one; the default level has the last one.  With mqprio, the highest
+ * class counts as the first, as in IEEE 802.1Q.
  *
- * An interface without queues, as of a VLAN or a bond, has those of the one
- * below it; of the ports of a bond, one counts. */
+ * An interface without queues, such as a VLAN or a bond, has the queues of the
+ * interface below it; one port of a bond counts. */
 struct uplink_queues {
     int n;         /* Queues that are used, 0 if priorities mean nothing. */
     char kind[16]; /* Of the qdisc, "" if 'n' is 0. */

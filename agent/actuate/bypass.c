@@ -282,7 +282,7 @@ bypass_disconnected(struct bypass *b, long long now)
     watchdog_disconnected(&b->watchdog, now);
 }
 
-/* Returns the number that follows 'name' in 'text', 0 if there is none. */
+/* Returns the number that follows 'name' in 'text', or 0 without that name. */
 static uint64_t
 number_after(const char *text, const char *name)
 {

@@ -86,8 +86,7 @@ struct watchdog {
     bool known;      /* A shim has connected since the start. */
     bool exists;     /* Its process has not exited. */
     bool connected;
-    long long requested; /* Time of the oldest request without a reply,
-                          * 0 if there is none. */
+    long long requested; /* Time of the oldest unanswered request, or 0. */
     bool polls;          /* Last reply: the loop polls. */
     bool stuck;          /* Last reply: the last poll is too old. */
 
@@ -95,7 +94,7 @@ struct watchdog {
     long long checked; /* Time of the last check, 0 if none yet. */
     long long ran;     /* Time when the thread was last seen to have
                         * run. */
-    uint64_t steps;    /* At the last check. */
+    uint64_t steps;    /* 'steps' of the last watchdog_progress(). */
 };
 
 void watchdog_init(struct watchdog *, long long now);

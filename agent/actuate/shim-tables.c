@@ -12,7 +12,7 @@
 #include "util.h"
 
 struct slot_job {
-    const char *name;           /* Whole. */
+    const char *name;           /* The whole name. */
     struct shim_slot want;      /* 'slot' is its number, 0 if none is free;
                                  * 'name' is shortened to what fits. */
     uint64_t next_bin;          /* First bin that has not been received. */
@@ -57,7 +57,7 @@ find_number(struct slot_table *st, struct slot_job *job)
 }
 
 /* Gives 'job' the number of the adopted row of its name, which counters and
- * claims refer to.  Returns false if there is none. */
+ * claims refer to.  Returns false if no adopted row has the name. */
 static bool
 take_row(struct slot_table *st, struct slot_job *job)
 {
@@ -73,8 +73,8 @@ take_row(struct slot_table *st, struct slot_job *job)
     return false;
 }
 
-/* Wants 'row' for the job called 'name'; the row's 'slot' and 'name' are
- * ignored.  If not 'decided', the order has no row for the job yet: a row of
+/* Sets the desired row of the job called 'name', without the row's 'slot' and
+ * 'name'.  If not 'decided', the order has no row for the job yet: a row of
  * that name that the shim has may stay. */
 void
 slot_table_want(struct slot_table *st, const char *name,

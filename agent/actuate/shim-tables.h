@@ -3,11 +3,10 @@
 #ifndef SHIM_TABLES_H
 #define SHIM_TABLES_H 1
 
-/* Slots that the shim or the kernel has, those that it is to have, and their
- * traffic.
+/* Installed and desired slots of the shim or the kernel, and their traffic.
  *
- * Two tables have to become equal: what is wanted, by the name of the job, and
- * what the other side has.  Agent and shim restart independently, so the agent
+ * Two tables have to become equal: the desired rows, by the name of the job,
+ * and the installed ones.  Agent and shim restart independently, so the agent
  * never assumes what the shim has: after each connect it adopts the shim's
  * list, numbers of slots included, and from then on sends only differences.
  *

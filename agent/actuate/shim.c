@@ -25,12 +25,9 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_MS 3000           /* Longest lease that the agent gives. */
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
-#define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
-#define REFUSED_MS 1000        /* Between requests of SHIM_REFUSED. */
 /* New flows in that time beyond the share: fewer replace old ones of the
  * job. */
 #define MANY_FLOWS 1000
-#define PEERS_MS 1000 /* Between requests of SHIM_PEERS. */
 /* Up to FEW_JOBS, bins are requested each time, so that iterations are counted
  * early; with more jobs one time of SELDOM: the shim keeps a little more than
  * a second. */
@@ -40,6 +37,15 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as
                                  * dead. */
 #define MAX_MESSAGES_PER_RUN 50
+
+/* Requests that are sent with those for counters, but not with each. */
+enum { N_ASKS = 3 };
+static const struct {
+    enum shim_msg_type type;
+    int ms; /* Between two. */
+} asks[N_ASKS] = { { SHIM_REFUSED, 1000 },
+                   { SHIM_ABOUT, 60000 },
+                   { SHIM_PEERS, 1000 } };
 
 struct shim_actuator {
     struct actuator base;
@@ -56,8 +62,7 @@ struct shim_actuator {
                                  * valid while disconnected. */
 
     char *about;                /* Reply to SHIM_ABOUT, or NULL. */
-    long long next_about;       /* time_msec() of the next request. */
-    long long next_peers;       /* The same of SHIM_PEERS. */
+    long long next_asks[N_ASKS]; /* time_msec() of the next requests. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
@@ -66,18 +71,18 @@ struct shim_actuator {
 
     struct actuator_wanted wanted; /* 'until' is LLONG_MIN before the
                                     * first one. */
-    struct actuator_wanted told;   /* What the shim has of it: 'min_share',
-                                    * 'congestion', 'control'. */
+    struct actuator_wanted told;   /* 'min_share', 'congestion' and 'control'
+                                    * that were sent to the shim. */
 
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
     long long next_connect, next_stats, next_lease, next_sync;
-    long long next_refused;     /* Of the next SHIM_REFUSED. */
     long long last_rx;          /* time_msec() of the last message, or of the
                                  * connect. */
 
     struct slot_changes slot_changes;            /* Too large for the stack. */
     struct shim_refused refused[SHIM_MAX_SLOTS]; /* The last, by slot. */
+    bool knows_refused; /* What was refused before the agent began. */
 };
 
 static const struct actuator_class shim_actuator_class;
@@ -207,17 +212,11 @@ request_counters(struct shim_actuator *s, long long now)
     }
     send_request(s, SHIM_PORTS, NULL, 0);
     bypass_requested(s->bypass, now);
-    if (now >= s->next_refused) {
-        s->next_refused = now + REFUSED_MS;
-        send_request(s, SHIM_REFUSED, NULL, 0);
-    }
-    if (now >= s->next_about) {
-        s->next_about = now + ABOUT_MS;
-        send_request(s, SHIM_ABOUT, NULL, 0);
-    }
-    if (now >= s->next_peers) {
-        s->next_peers = now + PEERS_MS;
-        send_request(s, SHIM_PEERS, NULL, 0);
+    for (int i = 0; i < N_ASKS; i++) {
+        if (now >= s->next_asks[i]) {
+            s->next_asks[i] = now + asks[i].ms;
+            send_request(s, asks[i].type, NULL, 0);
+        }
     }
 }
 
@@ -255,10 +254,11 @@ handle_refused(struct shim_actuator *s, const void *body, size_t n)
             (flows < MANY_FLOWS ? 0 : flows) + (records < 0 ? 0 : records);
 
         s->refused[slot] = refused[i];
-        if (job && new) {
+        if (new && (job || (!slot && s->knows_refused))) {
             s->base.events->refused(job, new, s->base.aux);
         }
     }
+    s->knows_refused = true;
     return 0;
 }
 
@@ -301,7 +301,7 @@ handle_about(struct shim_actuator *s, const void *body, size_t n)
 static const struct reply {
     int (*handle)(struct shim_actuator *, const void *body, size_t n);
     size_t head, item; /* Bytes of its head, and of each item after that. */
-    bool needed;       /* Without it the connection is of no use. */
+    bool needed;       /* An error status ends the connection. */
 } replies[] = {
     [SHIM_HELLO] = { handle_hello, sizeof(struct shim_hello), 1, true },
     [SHIM_SLOT_LIST] = { handle_list, 0, sizeof(struct shim_slot), true },
@@ -401,7 +401,8 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->last_rx = now;
     s->next_lease = 0;
     memset(&s->told, 0xff, sizeof s->told); /* Defaults, and no DSCPs. */
-    s->next_stats = s->next_about = s->next_peers = now;
+    s->next_stats = now;
+    memset(s->next_asks, 0, sizeof s->next_asks);
     s->base.has_keys = false;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
     request_tables(s);
@@ -446,7 +447,8 @@ send_lease(struct shim_actuator *s, long long now)
     send_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
 
-/* Sends 'wanted', a part of what is wanted, if the shim has another one. */
+/* Sends a part of 'wanted' if it differs from 'told', the part that was sent
+ * last. */
 static void
 tell(struct shim_actuator *s, enum shim_msg_type type, const void *wanted,
      void *told, size_t size)

@@ -499,21 +499,21 @@ struct iface {
 struct overlay {
     const char *kind, *name;
     uint16_t port_attr; /* Of its UDP port, 0 without one. */
-    bool only;          /* No other port can be given to a shim. */
-    int ports[2];       /* Those that a shim reads; -1: it reads nothing. */
+    int ports[2];       /* Those that a shim reads, unless another is given;
+                         * -1: it reads nothing. */
 };
 
 static const struct overlay *
 find_overlay(const char *kind)
 {
     static const struct overlay overlays[] = {
-        { "vxlan", "VXLAN", IFLA_VXLAN_PORT, false, { 4789, 8472 } },
-        { "geneve", "Geneve", IFLA_GENEVE_PORT, true, { 6081 } },
-        { "ipip", "IP in IP", 0, false, { 0 } },
-        { "ip6tnl", "IP in IPv6", 0, false, { 0 } },
-        { "sit", "IPv6 in IP", 0, false, { 0 } },
-        { "gre", "GRE", 0, false, { -1 } },
-        { "gretap", "GRE", 0, false, { -1 } },
+        { "vxlan", "VXLAN", IFLA_VXLAN_PORT, { 4789, 8472 } },
+        { "geneve", "Geneve", IFLA_GENEVE_PORT, { 6081 } },
+        { "ipip", "IP in IP", 0, { 0 } },
+        { "ip6tnl", "IP in IPv6", 0, { 0 } },
+        { "sit", "IPv6 in IP", 0, { 0 } },
+        { "gre", "GRE", 0, { -1 } },
+        { "gretap", "GRE", 0, { -1 } },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(overlays); i++) {
@@ -742,6 +742,7 @@ check_overlay(struct doctor *d, const struct iface *iface)
 {
     const struct overlay *o = find_overlay(iface->kind);
     int port = ntohs(iface->tunnel_port);
+    bool usual = o && (port == o->ports[0] || port == o->ports[1]);
     char *what;
 
     if (!o || (!iface->is_up && !o->port_attr)) {
@@ -750,17 +751,15 @@ check_overlay(struct doctor *d, const struct iface *iface)
     what =
         (port ? xasprintf("%s: %s on UDP port %d", iface->name, o->name, port)
               : xasprintf("%s: %s", iface->name, o->name));
-    if (o->ports[0] < 0 || (o->only && port != o->ports[0])) {
-        add(d, "overlay", DOCTOR_NOTE,
-            xstrdup("VXLAN, Geneve on UDP port 6081, or IP in IP"),
+    if (o->ports[0] < 0) {
+        add(d, "overlay", DOCTOR_NOTE, xstrdup("VXLAN, Geneve, or IP in IP"),
             "%s cannot be seen: a shim does not know the flows inside", what);
     } else {
         add(d, "overlay", DOCTOR_OK, NULL,
             "%s: a shim knows the flows inside with --vxlan and the addresses "
-            "of the nodes%s",
-            what,
-            port == o->ports[0] || port == o->ports[1] ? ""
-                                                       : ", and --vxlan-port");
+            "of the nodes%s%s%s",
+            what, usual ? "" : ", and --", usual ? "" : o->kind,
+            usual ? "" : "-port");
     }
     free(what);
 }

@@ -17,8 +17,8 @@
 struct block {
     const char *text;           /* Strings that each end in a null byte. */
     size_t size;
-    char *(*host)(pid_t); /* Host name of... */
-    pid_t pid;            /* ...the process. */
+    char *(*host)(pid_t); /* Returns the host name of 'pid', or NULL. */
+    pid_t pid;            /* Process that has the environment. */
 };
 
 /* Row of a framework.  All variables that it names must be present. */

@@ -39,8 +39,8 @@
 /* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
 const char *environ_get(const char *environ, size_t size, const char *name);
 
-/* 'host' returns the host name of a process, or NULL; it is called if it
- * matters. */
+/* 'host' returns the host name of a process, or NULL.  It is called only for a
+ * loopback address. */
 char *environ_job(const char *environ, size_t size, uid_t,
                   char *(*host)(pid_t), pid_t);
 

@@ -111,7 +111,7 @@ owner_of_namespace(pid_t pid, uid_t uid)
     while (fd >= 0) {
         uid_t owner;
 
-        /* The kernel does not tell what is above the agent's own. */
+        /* The kernel hides the namespaces above the agent's own. */
         above = ioctl(fd, NS_GET_PARENT);
         if (above >= 0 && !ioctl(fd, NS_GET_OWNER_UID, &owner) && owner) {
             uid = owner;
@@ -190,35 +190,6 @@ process_is_of_host(pid_t pid)
     }
     snprintf(path, sizeof path, "/proc/%d/ns/pid", (int) pid);
     return !stat(path, &s) && s.st_ino == own;
-}
-
-bool
-process_parse_cgroup(const char *text, char *path, size_t size)
-{
-    const char *line =
-        strncmp(text, "0::/", 4) ? strstr(text, "\n0::/") : text;
-    size_t n;
-
-    if (!line) {
-        return false;
-    }
-    line = strchr(line, '/');
-    n = strcspn(line, "\n");
-    if (n >= size) {
-        return false;
-    }
-    memcpy(path, line, n);
-    path[n] = '\0';
-    return true;
-}
-
-bool
-process_cgroup(pid_t pid, char *path, size_t size)
-{
-    char text[8192];
-
-    return process_read_file(pid, "cgroup", text, sizeof text) > 0
-           && process_parse_cgroup(text, path, size);
 }
 
 void

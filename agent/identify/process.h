@@ -70,18 +70,12 @@ bool process_is_of_host(pid_t);
  * unknown. */
 bool process_user(pid_t, uid_t *uidp);
 
-/* The same without that: the real user, which the kernel stores in sockets. */
+/* Stores the real user of the process, which the kernel stores in sockets. */
 bool process_real_user(pid_t, uid_t *uidp);
 
 /* Returns the host name in the process's namespace, the agent's if it may not
  * enter that, or NULL if the process has ended.  The caller frees it. */
 char *process_host_name(pid_t);
-
-/* Stores the path of its cgroup of version 2, such as "/stagecoach/asha/t0";
- * the second function takes it from the content of /proc/PID/cgroup.  Return
- * false without one. */
-bool process_cgroup(pid_t, char *path, size_t size);
-bool process_parse_cgroup(const char *text, char *path, size_t size);
 
 /* Ids of processes; the caller frees 'pids'. */
 struct pids {

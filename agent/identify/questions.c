@@ -21,9 +21,9 @@
 
 VLOG_DEFINE_THIS_MODULE(questions);
 
-#define RUN_NS 4000000 /* Of a run; then others have their turn. */
+#define RUN_NS 4000000 /* Time limit of a run, for other modules. */
 #define GAP_MS 12
-#define AGAIN_MS 1000 /* Until a young process is looked at again. */
+#define AGAIN_MS 1000 /* Time until a young process is inspected again. */
 #define MAX_ANCESTORS 64
 
 /* Age in clock ticks below which a process may still execute another program
@@ -35,7 +35,7 @@ VLOG_DEFINE_THIS_MODULE(questions);
 struct asked {
     struct hmap_node node; /* In struct questions's 'asked', by 'pid'. */
     struct ovs_list list;  /* In the user's 'waiting' or 'idle'. */
-    bool waits;            /* For an answer. */
+    bool waits;            /* The process waits for an answer. */
     pid_t pid;
     struct user *user;
     uint64_t born; /* As in struct process. */
@@ -47,8 +47,8 @@ struct questions {
     struct registry *registry;
     struct hmap asked;
     size_t n_waiting;
-    long long next;  /* Of the next answers. */
-    long long again; /* Of the next look at young processes. */
+    long long next;  /* Time of the next answers. */
+    long long again; /* Time of the next inspection of young processes. */
 };
 
 struct questions *
@@ -239,8 +239,8 @@ read_environ(struct registry *r, const struct process *process, uid_t uid,
     return final;
 }
 
-/* Looks at the process.  Returns true if it belongs to a job; otherwise that
- * can change by itself unless it is settled. */
+/* Inspects the process.  Returns true if it belongs to a job.  If it does not,
+ * that can still change unless 'settled' is set. */
 static bool
 look(struct registry *r, const struct process *process, struct asked *a,
      long long now)
@@ -335,6 +335,16 @@ questions_again(struct questions *q)
     HMAP_FOR_EACH (a, node, &q->asked) {
         a->settled = false;
         enqueue(q, a);
+    }
+}
+
+void
+questions_for_each(const struct questions *q, questions_func *see, void *aux)
+{
+    const struct asked *a;
+
+    HMAP_FOR_EACH (a, node, &q->asked) {
+        see(a->pid, aux);
     }
 }
 

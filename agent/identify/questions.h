@@ -51,6 +51,10 @@ void questions_wait(const struct questions *);
 bool questions_claim(struct questions *, pid_t, const char *job,
                      long long now);
 
+/* Calls 'see' for each process without a known job. */
+typedef void questions_func(pid_t, void *aux);
+void questions_for_each(const struct questions *, questions_func *, void *aux);
+
 /* Asks again about the processes without a known job. */
 void questions_again(struct questions *);
 

@@ -4,7 +4,6 @@
 
 #include "agent/identify/registry.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +12,13 @@
 
 #include "agent/identify/process.h"
 #include "agent/launch/launch.h"
+#include "agent/launch/pod-path.h"
 #include "base/name.h"
 #include "hash.h"
 #include "openvswitch/vlog.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 #include "wire/json-put.h"
-#include "wire/shim-protocol.h"
 
 VLOG_DEFINE_THIS_MODULE(registry);
 
@@ -27,7 +26,7 @@ VLOG_DEFINE_THIS_MODULE(registry);
 
 #define LATE_MS 60000 /* Users are reported after a refusal. */
 
-void
+static void
 users_init(struct users *users)
 {
     memset(users, 0, sizeof *users);
@@ -36,7 +35,7 @@ users_init(struct users *users)
     users->claims.size = 4096;
 }
 
-void
+static void
 users_uninit(struct users *users)
 {
     struct user *user;
@@ -51,16 +50,17 @@ users_uninit(struct users *users)
 struct user *
 users_find(struct users *users, uint64_t uid, pid_t pid)
 {
-    char path[4096], pod[USERS_POD_SIZE];
+    char *path = pid && users->cgroup_mount ? job_cgroup_path(pid) : NULL;
+    char pod[USERS_POD_SIZE];
     struct user *user;
     uint32_t hash;
 
-    if (pid && users->cgroup_mount && process_cgroup(pid, path, sizeof path)
-        && pod_path_find(users->cgroup_mount, path, pod)) {
+    if (path && pod_path_find(users->cgroup_mount, path, pod)) {
         uid = 0;
     } else {
         pod[0] = '\0';
     }
+    free(path);
     hash = hash_string(pod, uid);
     HMAP_FOR_EACH_WITH_HASH(user, node, hash, &users->all)
     {
@@ -279,8 +279,8 @@ may_register(const struct registry *r, const struct job *job,
                && owner == *uid);
 }
 
-/* Returns true if 'claim' is of another user than its job.  One that somebody
- * with a right to the host has made without a user, or for root, is not. */
+/* Returns true if 'claim' is of another user than its job.  A claim of a
+ * registered source without a user, or for root, is not. */
 static bool
 is_squatter(const struct claim *claim)
 {
@@ -507,7 +507,8 @@ registry_best_claim(const struct registry *r, const struct claim_what *what,
     return best;
 }
 
-/* The same for a process; another one may have had its id. */
+/* Does the same for a process.  Ignores a claim of an earlier process with its
+ * id. */
 const struct claim *
 registry_best_of_process(const struct registry *r,
                          const struct process *process,

@@ -32,12 +32,13 @@
  * A claim of a cgroup includes the cgroups below it, a claim of a process its
  * descendants: a look-up tries those above too.
  *
- * A job has one user on a host, so that nobody joins the job of another by its
- * name: registry_may_join().  The user of a registered job (membership.h) is
- * the one that its launcher has named, else the one of the processes in its
- * cgroup; that of a job without registration is the user of its first process,
- * or the owner that the controller has sent.  If the user of a job changes,
- * claims by environment or port of other users end: they were squatting.
+ * A job has one user on a host, so that no user joins the job of another by
+ * its name, see registry_may_join().  The user of a registered job
+ * (membership.h) is the one that its launcher has named, else the one of the
+ * processes in its cgroup; the user of a job without registration is the user
+ * of its first process, or the owner that the controller has sent.  If the
+ * user of a job changes, claims by environment or port of other users end:
+ * they were squatting.
  *
  * A user can name any number of jobs.  So each user but root has at most
  * REGISTRY_MAX_UID_JOBS of them, root the same number without registration.
@@ -45,8 +46,8 @@
  * user with fewer, takes the place of one without registration: of the user
  * with the most of them.  Claims of processes are shared among users by
  * base/shares.h, which has the rule by which no user fills a table for
- * others.  A user is a uid there; processes of a pod (launch.h) take any uid,
- * so there it is the pod.  What is refused is counted.
+ * others.  A user is a uid there; processes of a pod (agent/launch/pod-path.h)
+ * take any uid, so there it is the pod.  What is refused is counted.
  *
  * The registry owns its jobs; a "struct job *" is valid until
  * registry_remove() or until registry_end() removes it.  Main thread only. */
@@ -88,7 +89,9 @@ struct user {
     char pod[USERS_POD_SIZE];     /* Its id, or "". */
     struct shares_user questions; /* Processes, in questions.c. */
     struct shares_user claims;    /* Of processes, in registry.c. */
-    uint64_t n_other;     /* Refused to its jobs, by a shim or tracker.c. */
+    uint64_t n_other;     /* Refused to its jobs, or to connections of no job,
+                           * by a shim or tracker.c. */
+    size_t n_connections; /* Of no job, as of the last count. */
     uint64_t n_refused;   /* All that was, at the last run. */
     long long refused_at; /* When that grew, 0 if not lately. */
     struct ovs_list waiting, idle; /* Of questions.c. */
@@ -99,9 +102,6 @@ struct users {
     struct shares questions, claims;
     const char *cgroup_mount; /* Of version 2, or NULL. */
 };
-
-void users_init(struct users *);
-void users_uninit(struct users *);
 
 /* Returns the user of process 'pid', which runs as 'uid'; of the uid if 'pid'
  * is 0. */
@@ -164,8 +164,8 @@ struct claim {
     struct user *user; /* Of the process; NULL for other things. */
 };
 
-/* Returns true if somebody with a right to the host makes claims of this
- * source: wire/membership.h. */
+/* Returns true if claims of this source register processes, see
+ * wire/membership.h. */
 static inline bool
 claim_source_is_registered(enum claim_source source)
 {
@@ -253,8 +253,8 @@ struct registry_class {
      * that is unknown. */
     bool (*owner)(const char *name, uint64_t *, void *aux);
 
-    /* Returns the slot of the job called 'name', 0 if it has none.  Called by
-     * tracker.c, and not NULL there. */
+    /* Returns the slot of the job called 'name', or 0.  Called by tracker.c,
+     * and not NULL there. */
     uint16_t (*slot)(const char *name, void *aux);
 };
 

@@ -4,9 +4,6 @@
 
 #include "agent/identify/tracker.h"
 
-#include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +11,15 @@
 #include <unistd.h>
 
 #include "agent/identify/bpf/identity.h"
+#include "agent/identify/connections.h"
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
+#include "agent/launch/launch.h"
 #include "base/clock.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
@@ -323,10 +321,13 @@ struct tracker {
     uint64_t n_questions; /* Of the kernel. */
     uint64_t n_lost;      /* Of those that did not fit, at 'next_all'. */
     int n_copies;         /* Checked since the last scan. */
+    long long next_count; /* Earliest count of connections of no job. */
+    uint64_t n_refused;   /* To these since the last count. */
 };
 
 #define SCAN_MS 1000   /* Between scans of the cgroups. */
 #define ALL_MS 5000    /* Between looks at all processes. */
+#define COUNT_MS 5000  /* Between counts of connections of no job. */
 #define MAX_USERS 16   /* Processes of a job that are asked for their user. */
 #define MAX_COPIES 256 /* That are checked between scans. */
 
@@ -448,13 +449,14 @@ find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
 {
     const struct claim_what what = { CLAIMS_CGROUP, cgroup };
     const char *root = t->config.cgroup_root;
-    char below[4096], *path, *job;
+    char *below, *path, *job;
 
     if (!root || registry_best_claim(&t->registry, &what, NULL)
-        || !process_cgroup(pid, below, sizeof below)) {
+        || !(below = job_cgroup_path(pid))) {
         return;
     }
     path = xasprintf("%s%s", t->config.cgroup_mount, below);
+    free(below);
     job = cgroup_job_at(root, path);
     if (job && !registry_find(&t->registry, job)) {
         cgroup_see_job(root, job, see_cgroup, t);
@@ -464,50 +466,12 @@ find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
     free(path);
 }
 
-/* Stores the user of a connection. */
-static int
-see_connection(const struct nlmsghdr *nlh, void *uid_)
-{
-    const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
-    int64_t *uid = uid_;
-
-    *uid = msg->idiag_state == TCP_ESTABLISHED ? msg->idiag_uid : *uid;
-    return MNL_CB_OK;
-}
-
-/* Returns the user of the connection of the agent's namespace that has these
- * addresses and ports, -1 without one. */
-static int64_t
-find_user_of_connection(const struct identity_copy *copy)
-{
-    struct inet_diag_req_v2 *req;
-    struct route_socket *rs;
-    struct nlmsghdr *nlh;
-    int64_t uid = -1;
-
-    if (!route_socket_open_diag(&rs)) {
-        nlh = route_socket_begin(rs, SOCK_DIAG_BY_FAMILY, NLM_F_ACK);
-        req = mnl_nlmsg_put_extra_header(nlh, sizeof *req);
-        req->sdiag_family = AF_INET6;
-        req->sdiag_protocol = IPPROTO_TCP;
-        req->id.idiag_sport = copy->ports[0];
-        req->id.idiag_dport = copy->ports[1];
-        memcpy(req->id.idiag_src, copy->local, sizeof copy->local);
-        memcpy(req->id.idiag_dst, copy->remote, sizeof copy->remote);
-        memset(req->id.idiag_cookie, 0xff, sizeof req->id.idiag_cookie);
-        route_socket_transact(rs, nlh, see_connection, &uid);
-        route_socket_close(rs);
-    }
-    return uid;
-}
-
 /* Warns of a copy of the connection of another user.  It gains nothing: a
  * packet is of its socket's job. */
 static void
 check_copy(struct tracker *t, const struct identity_copy *copy)
 {
-    int64_t uid =
-        t->n_copies++ < MAX_COPIES ? find_user_of_connection(copy) : -1;
+    int64_t uid = t->n_copies++ < MAX_COPIES ? connections_user(copy) : -1;
 
     if (uid >= 0 && uid != copy->uid) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
@@ -709,6 +673,24 @@ tracker_claim(struct tracker *t, struct claim_request *r)
     job->rung = r->rung >= 0 ? r->rung : job->rung;
     ask_again(t);
     return true;
+}
+
+void
+tracker_refused(struct tracker *t, uint64_t n)
+{
+    struct users *users = &t->registry.users;
+    struct user *user;
+
+    t->n_refused += n;
+    if (t->now < t->next_count) {
+        return;
+    }
+    t->next_count = t->now + COUNT_MS;
+    user = connections_most(t->config.identity, t->questions, users);
+    if (user) {
+        user->n_other += t->n_refused;
+    }
+    t->n_refused = 0;
 }
 
 bool

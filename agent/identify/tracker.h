@@ -48,10 +48,9 @@ struct tracker;
 
 /* What it refers to must outlive the tracker. */
 struct tracker_config {
-    const char *cgroup_mount;   /* Mount of cgroup v2, NULL if there is
-                                 * none. */
-    const char *cgroup_root;    /* Absolute path of the tree of jobs, NULL
-                                 * without cgroup v2. */
+    const char *cgroup_mount; /* Mount of cgroup v2, or NULL. */
+    const char *cgroup_root;  /* Absolute path of the tree of jobs, NULL
+                               * without cgroup v2. */
     const struct port_rule *ports;
     size_t n_ports;
     struct identity *identity;
@@ -71,7 +70,8 @@ void tracker_touch(struct tracker *);
  * Looks for the cgroup of an unknown job at once. */
 struct job *tracker_register(struct tracker *, const char *name);
 
-/* What somebody claims for a job, or gives up. */
+/* Request of a launcher or an operator to claim something for a job, or to end
+ * the claim. */
 struct claim_request {
     enum claim_source source;
     char job[NAME_PAIR_SIZE]; /* "COJOB/JOB". */
@@ -89,6 +89,10 @@ bool tracker_claim(struct tracker *, struct claim_request *);
 
 /* Returns false if there is no such claim. */
 bool tracker_unclaim(struct tracker *, const struct claim_request *);
+
+/* A shim has refused 'n' entries to connections of no job: of the user with
+ * most of these (connections.h). */
+void tracker_refused(struct tracker *, uint64_t n);
 
 struct registry *tracker_registry(struct tracker *);
 

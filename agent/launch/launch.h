@@ -3,8 +3,7 @@
 #ifndef AGENT_LAUNCH_LAUNCH_H
 #define AGENT_LAUNCH_LAUNCH_H 1
 
-/* What launchers of jobs share: cgroups of jobs and of pods, and names of
- * stages.
+/* What launchers of jobs share: cgroups of jobs, and names of stages.
  *
  * The traffic of a process in ROOT/COJOB/JOB of the cgroup v2 tree, and of its
  * descendants, belongs to that job without further registration (see
@@ -15,25 +14,13 @@
  * Where somebody else has put the process, it stays: a move would take it out
  * of the limits, the accounting and the end of its scheduler's job.  Slurm's
  * job is the directory below its slurmstepd.scope, whatever its name, a pod is
- * the directory of the kubelet with its UID; both hold the job alone, and are
- * claimed whole.  A task may leave only the cgroup of what starts it: slurmd's
- * service, a login session, or the root.
+ * the directory of the kubelet with its UID (pod-path.h); both hold the job
+ * alone, and are claimed whole.  A task may leave only the cgroup of what
+ * starts it: slurmd's service, a login session, or the root.
  *
  * Users pass the name of a stage, "COJOB:RUNG", to srun, or write it into the
  * annotation of a pod (with "/" instead of ":").  Mistakes are reported where
  * the user sees them, so the message says what is allowed.
- *
- * Kubelet and container runtimes name cgroups after pod and container, in one
- * of two ways, below the kubelet's own ("--cgroup-root"):
- *
- *    /kubepods/burstable/podUID/CONTAINER                (driver cgroupfs)
- *    /kubepods.slice/kubepods-burstable.slice/
- *        kubepods-burstable-podUID.slice/RUNTIME-CONTAINER.scope   (systemd)
- *
- * where systemd has "_" in place of the "-" of the UID.  So the cgroup of a
- * socket identifies the pod, without any other interface.  A user can make
- * cgroups with these names below his own, so the names count only from the
- * kubelet's on, and only as long as each cgroup has its owner, root.
  *
  *    path = job_cgroup_path(pid);
  *    whole = job_cgroup_of_scheduler(path);
@@ -43,13 +30,11 @@
  *
  *    error = job_cgroup_enter(dir, pid);
  *    message = stage_name_parse("--stagecoach", "asha7:2", ':', &stage);
- *    found = pod_path_find("/sys/fs/cgroup", "/kubepods/pod...", uid);
- *    error = pod_path_scan("/sys/fs/cgroup", see_pod, aux);
  *
- * Plain C without any library.  Thread-safe but for pods. */
+ * Plain C without any library.  Thread-safe, except
+ * job_cgroup_of_scheduler(). */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/name.h"
@@ -79,23 +64,5 @@ struct stage_name {
 /* Returns NULL or a malloc()'d message; then '*stage' is unchanged. */
 char *stage_name_parse(const char *place, const char *text, char separator,
                        struct stage_name *stage);
-
-/* Returns the length of the name of the pod's own cgroup and stores the UID if
- * 'path', which begins at the kubelet's cgroup, is that of a pod or is below
- * one; else 0.  The UID has "-", or 32 digits for a static pod. */
-size_t pod_path_parse(const char *path, char uid[37]);
-
-/* Returns true and stores the UID if 'path' below 'mount', whose part up to a
- * kubelet's cgroup is unknown, is that of a pod or is below one, and all down
- * to the pod's belong to root. */
-bool pod_path_find(const char *mount, const char *path, char uid[37]);
-
-typedef void pod_path_func(const char *path, const char *uid, void *aux);
-
-/* Calls the function with 'aux' once for the own cgroup of each pod below
- * 'root', the kubelet's, with its whole path.  Does not read below those, nor
- * more than eight levels of directories, and does not follow links.  Returns
- * 0, or an errno if 'root' itself cannot be read. */
-int pod_path_scan(const char *root, pod_path_func *, void *aux);
 
 #endif /* agent/launch/launch.h */

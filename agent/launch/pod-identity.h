@@ -127,7 +127,7 @@ struct cni_request {
     json_t *config;      /* NULL for STATUS and GC. */
     const char *version; /* Version in the configuration. */
     const char *rundir;
-    const char *netns; /* NULL if the container has none. */
+    const char *netns; /* Network namespace of the container, or NULL. */
     char name[256];    /* Name of the pod, empty if not passed. */
     struct pod_identity identity;
     char *warning; /* Description of an ignored value, or NULL. */

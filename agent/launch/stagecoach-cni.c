@@ -9,7 +9,6 @@
  * program is linked statically: with a missing library no pod of the host
  * could start. */
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
 #include "agent/launch/pod-identity.h"
 #include "agent/launch/pod-labels.h"
+#include "agent/launch/pod-path.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "wire/agent-call.h"

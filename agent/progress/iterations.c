@@ -5,7 +5,6 @@
 #include "agent/progress/iterations.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

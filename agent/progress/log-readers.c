@@ -32,7 +32,6 @@
 #include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 #include "wire/json-put.h"
 #include "wire/log-spec.h"
 
@@ -258,8 +257,8 @@ receive_reports(struct tail_process *t, long long now)
     }
 }
 
-/* Stores the progress of the last report.  Returns false if that has none, or
- * none that is valid. */
+/* Stores the progress of the last report.  Returns false if the report has no
+ * valid progress. */
 static bool
 tail_process_progress(const struct tail_process *t, struct progress *p)
 {
@@ -325,9 +324,9 @@ struct log_reader {
     long long began;            /* time_msec() of its discovery. */
     size_t n_lookups;           /* Number of reads of its processes. */
 
-    char *spec;                 /* Specification, NULL if there is none. */
+    char *spec;                 /* Specification, or NULL. */
     bool own;                   /* It is from the job's environment. */
-    struct tail_process *tail;  /* NULL while there is none. */
+    struct tail_process *tail;  /* Tail that runs, or NULL. */
     long long next_start;       /* Earliest time_msec() of the next start, if
                                  * there is a specification. */
     int backoff;                /* Time until the start after the next
@@ -590,7 +589,7 @@ rate_process(const struct log_reader *r, const struct job_process *p,
 
 /* Opens the process that is best to read the log with its rights: one of a
  * user that is not root, with a specification in its environment, which the
- * function stores in '*specp'.  Returns false if there is none. */
+ * function stores in '*specp'.  Returns false if no process has one. */
 static bool
 find_process(const struct log_readers *lr, const struct log_reader *r,
              struct job_process *best, char **specp)
@@ -688,8 +687,8 @@ start_tail(struct log_readers *lr, struct log_reader *r,
 }
 
 /* Reads the processes of the job: their specification has precedence over
- * rules, because it was written for this job.  Starts a tail if there is none,
- * or in place of one with the rights of another user. */
+ * rules, because it was written for this job.  Starts a tail if none runs, or
+ * replaces one with the rights of another user. */
 static void
 look_up(struct log_readers *lr, struct log_reader *r, long long now)
 {

@@ -16,6 +16,7 @@
 
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
+#include "agent/launch/launch.h"
 #include "fatal-signal.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -199,10 +200,11 @@ job_of_sender(const struct registry *r, const char *mount, pid_t pid)
 {
     const struct claim *best = NULL;
     struct process process;
-    char path[4096];
+    char *path = pid > 0 && mount ? job_cgroup_path(pid) : NULL;
 
-    if (pid > 0 && mount && process_cgroup(pid, path, sizeof path)) {
+    if (path) {
         best = claim_of_cgroup(r, mount, path);
+        free(path);
     }
     for (int i = 0; i < MAX_PARENTS && pid > 1
                     && process_read(pid, &process); i++) {

@@ -29,9 +29,7 @@
  * The specification must outlive the object.  Main thread only.  'report' is
  * called from log_job_run() only. */
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "agent/tail/log-decoder.h"
 #include "wire/log-spec.h"

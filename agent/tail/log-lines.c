@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -20,12 +21,30 @@
 
 /* JSON. */
 
+/* Returns member 'key' of 'top', or NULL; "a/b" may be member "b" of member
+ * "a". */
+static const cJSON *
+find_member(const cJSON *top, const char *key)
+{
+    const cJSON *at = cJSON_GetObjectItemCaseSensitive(top, key);
+    const char *slash = strchr(key, '/');
+
+    if (!at && slash) {
+        char *first = xmemdup0(key, slash - key);
+
+        at = cJSON_GetObjectItemCaseSensitive(top, first);
+        at = at ? find_member(at, slash + 1) : NULL;
+        free(first);
+    }
+    return at;
+}
+
 /* Reads member 'key' of 'top', a number or a text with one; NAN for another
  * value.  Returns false if there is none. */
 static bool
 get_number(const cJSON *top, const char *key, double *valuep)
 {
-    const cJSON *at = key ? cJSON_GetObjectItemCaseSensitive(top, key) : NULL;
+    const cJSON *at = key ? find_member(top, key) : NULL;
 
     *valuep = cJSON_IsNumber(at) ? at->valuedouble : NAN;
     if (cJSON_IsString(at)) {

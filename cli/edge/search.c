@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cli/command.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/search.h"
@@ -236,7 +237,8 @@ execute(const struct options *o, struct search_config *config)
         return command_fail(NULL, error);
     }
     if (result.signal) {
-        return 128 + result.signal;
+        return interrupt_say(result.signal, result.n_stages,
+                             config->spec->n_rungs, "stage");
     }
     return result.best < 0 ? EXIT_NO : EXIT_OK;
 }

@@ -3,6 +3,8 @@
 /* stagecoach lab run: runs a scenario under each policy in turn and compares
  * them, once, or at several placements.
  *
+ * An interrupt removes the cluster; the runs that have ended are compared.
+ *
  * With --placements each run of a policy at a placement is written to a folder
  * of its own, DIR/placement-SEED/POLICY, when it ends.  The same command
  * continues an interrupted one: it reads these results and runs what is
@@ -19,6 +21,7 @@
 #include <string.h>
 
 #include "base/directory.h"
+#include "base/interrupt.h"
 #include "base/json-check.h"
 #include "cli/command.h"
 #include "lab/cluster/cluster.h"
@@ -87,10 +90,11 @@ find_bound(const struct scenario *scenario, struct report_policy *p)
 }
 
 /* Runs the scenario under each policy in turn.  Returns NULL or the message of
- * the last run that failed.  An interrupt ends all runs. */
+ * the last run that failed, and stores the number of the others.  An interrupt
+ * ends all runs. */
 static char *
 compare(struct cluster *cluster, const struct lab_setting *setting,
-        const struct lab_options *o, struct report *r)
+        const struct lab_options *o, struct report *r, size_t *n_done)
 {
     char *error = NULL;
 
@@ -110,6 +114,7 @@ compare(struct cluster *cluster, const struct lab_setting *setting,
             error = run_error;
         } else {
             find_bound(setting->scenario, p);
+            ++*n_done;
         }
         free(log_dir);
     }
@@ -142,7 +147,8 @@ run_once(const struct lab_options *o, const struct lab_setting *setting)
     struct cluster *cluster;
     struct report *r;
     char *error, *run_error;
-    int status;
+    size_t n_done = 0;
+    int status = EXIT_OK;
 
     interrupt_init();
     error = cluster_lock(setting->plan, &cluster);
@@ -151,19 +157,19 @@ run_once(const struct lab_options *o, const struct lab_setting *setting)
     }
     r = report_create(setting->scenario->name, "lab");
     describe(r, setting);
-    run_error = compare(cluster, setting, o, r);
+    run_error = compare(cluster, setting, o, r, &n_done);
     cluster_unlock(cluster);
-    if (!interrupt_signal()) {
+    if (n_done || !interrupt_signal()) {
         error = publish(r, o);
     }
     report_destroy(r);
-    if (interrupt_signal()) {
-        status = lab_fail(xstrdup("lab: interrupted, everything is removed"));
-        free(error);
-    } else if (error) {
+    if (error) {
         status = lab_fail(error);
-    } else {
-        status = run_error ? EXIT_NO : EXIT_OK;
+    } else if (interrupt_signal()) {
+        status = interrupt_say(interrupt_signal(), n_done, setting->n_policies,
+                               "run");
+    } else if (run_error) {
+        status = EXIT_NO;
     }
     free(run_error);
     return status;
@@ -177,6 +183,7 @@ struct placements_run {
     struct scenario **scenarios;        /* One for each placement. */
     struct cluster *cluster;
     struct placements *results;
+    size_t n_done;              /* Runs that have a result. */
     unsigned int n_failed;      /* Runs that failed. */
 };
 
@@ -234,24 +241,26 @@ run_placed(struct placements_run *pr, size_t i, size_t k, const char *dir,
         if (!run_error) {
             find_bound(scenario, p);
             report_put_remarks(p, stderr);
+            pr->n_done++;
         } else if (!interrupt_signal()) {
             say("placement %"PRId64", %s: %s", scenario->seed, policy->name,
                 run_error);
             pr->n_failed++;
         }
-        free(run_error);
-        if (!interrupt_signal()) {
+        if (!run_error || !interrupt_signal()) {
             report_finish(r);
             placements_set(pr->results, i, k, p);
             error = report_write(r, dir);
         }
+        free(run_error);
     }
     free(log_dir);
     report_destroy(r);
     return error;
 }
 
-/* Runs policy 'k' at placement 'i' unless its result is there. */
+/* Runs policy 'k' at placement 'i' unless its result is there, or after an
+ * interrupt. */
 static char *
 run_missing(struct placements_run *pr, size_t i, size_t k)
 {
@@ -266,14 +275,15 @@ run_missing(struct placements_run *pr, size_t i, size_t k)
 
     error = error ? error : placements_read(pr->results, i, k, file, inputs,
                                             &done);
-    if (!error) {
+    if (!error && (done || !interrupt_signal())) {
         say("placement %"PRId64" (%"PRIuSIZE" of %d), %s%s%s", scenario->seed,
             i + 1, pr->o->n_placements, policy->name,
             done ? ": already in " : "", done ? file : "");
     }
-    if (!error && !done) {
+    if (!error && !done && !interrupt_signal()) {
         error = run_placed(pr, i, k, dir, inputs);
     }
+    pr->n_done += done;
     free(file);
     free(dir);
     return error;
@@ -307,19 +317,15 @@ run_all(struct placements_run *pr)
     for (int i = 0; !error && i < pr->o->n_placements; i++) {
         for (size_t k = 0; !error && k < pr->setting->n_policies; k++) {
             error = run_missing(pr, i, k);
-            if (interrupt_signal()) {
-                free(error);
-                return xasprintf("lab: interrupted, everything is removed; "
-                                 "the same command continues with what is "
-                                 "missing in %s", pr->o->out);
-            }
         }
-        if (!error && !pr->o->json) {
+        if (!error && !pr->o->json && !interrupt_signal()) {
             placements_put_one(pr->results, i, stdout);
             fflush(stdout);
         }
     }
-    error = error ? error : publish_placements(pr);
+    if (!error && (pr->n_done || !interrupt_signal())) {
+        error = publish_placements(pr);
+    }
     if (!error && pr->n_failed) {
         error = xasprintf("%u of %"PRIuSIZE" runs failed; the same command "
                           "runs them again", pr->n_failed,
@@ -393,7 +399,12 @@ run_placements(const struct lab_options *o, const struct lab_setting *setting,
     }
     free(pr.scenarios);
     placements_destroy(pr.results);
-    return error ? lab_fail(error) : EXIT_OK;
+    if (error || !interrupt_signal()) {
+        return error ? lab_fail(error) : EXIT_OK;
+    }
+    say("the same command continues with what is missing in %s", o->out);
+    return interrupt_say(interrupt_signal(), pr.n_done,
+                         o->n_placements * setting->n_policies, "run");
 }
 
 int

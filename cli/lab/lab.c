@@ -108,7 +108,7 @@ static const struct option_table table = {
         "link, such as leaf0-spine1, or a host's link, such as h0.  All "
         "need root.\n",
     .footer = "Exit status: 0 done, 1 invalid or failed, 2 usage, "
-              "130 interrupted.\n"
+              "128 + N ended by signal N.\n"
 };
 
 /* Reads the policy 'name'.  'where' begins the message about a wrong name. */
@@ -309,12 +309,14 @@ keep_up(const struct plan *plan, const char *policy_file, int ready_fd)
     if (!error) {
         error = cluster_up(cluster, policy_file);
     }
+    if (!error && write(ready_fd, "", 1) != 1) {
+        error = xstrdup("lab: the command was interrupted");
+    }
     if (!error) {
         char *log = plan_log(plan, "lab");
         int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-        ignore(write(ready_fd, "", 1));
         dup2(null, STDIN_FILENO);
         dup2(fd < 0 ? null : fd, STDOUT_FILENO);
         dup2(fd < 0 ? null : fd, STDERR_FILENO);

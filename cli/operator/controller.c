@@ -40,7 +40,7 @@
 
 #define START_MS 10000
 #define STOP_MS 5000
-#define GUARD_MS 1000 /* Between two looks of the guard. */
+#define GUARD_MS 1000 /* Between two checks of the guard. */
 
 extern char **environ;
 
@@ -609,7 +609,7 @@ await_controller(const struct controller_options *o)
                         o->rundir));
 }
 
-/* Looks at the databases once and restarts those that hang or have given up.
+/* Checks the databases once and restarts those that hang or have given up.
  * Returns false when none runs. */
 static bool
 guard_databases(const struct controller_options *o,

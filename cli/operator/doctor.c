@@ -314,8 +314,6 @@ static const struct {
     [ALARM_COVERAGE] = { FINDING_WARNING,
                          "stagecoach hosts has the share of each host; start jobs by "
                          "\"stagecoach run\" or a launcher" },
-    [ALARM_LINK] = { FINDING_WARNING,
-                     "check the cables of the named ports, or correct the topology" },
     [ALARM_SWITCH] = { FINDING_ERROR, NULL },
     [ALARM_DATABASE_MEMBER] = { FINDING_WARNING,
                                 "stagecoach controller status" },

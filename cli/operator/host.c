@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
@@ -27,29 +28,15 @@ print_revoked(const struct json *json)
 }
 
 static int
-remove_host(int argc, char *argv[])
+operate(int argc, char *argv[])
 {
-    static const struct operation remove = {
-        "host remove",
-        "controller/host-remove",
-        "HOST",
-        print_removed,
+    static const struct operation operations[] = {
+        { "host remove", "controller/host-remove", "HOST", print_removed },
+        { "host revoke", "controller/host-revoke", "HOST", print_revoked },
     };
 
-    return controller_operate(argc, argv, &remove);
-}
-
-static int
-revoke_host(int argc, char *argv[])
-{
-    static const struct operation revoke = {
-        "host revoke",
-        "controller/host-revoke",
-        "HOST",
-        print_revoked,
-    };
-
-    return controller_operate(argc, argv, &revoke);
+    return controller_operate(argc, argv,
+                              &operations[!strcmp(argv[0], "revoke")]);
 }
 
 int
@@ -57,11 +44,10 @@ cmd_host(int argc, char *argv[])
 {
     static const struct command commands[] = {
         { "remove", "HOST [--reason TEXT] [--format table|json]",
-          "Remove a host without a running agent from all reports.",
-          remove_host },
+          "Remove a host without a running agent from all reports.", operate },
         { "revoke", "HOST [--reason TEXT] [--format table|json]",
           "Refuse a host or a client of REST by the name in its certificate.",
-          revoke_host },
+          operate },
         { NULL, NULL, NULL, NULL },
     };
 

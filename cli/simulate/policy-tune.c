@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/directory.h"
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/simulate/policy.h"
@@ -207,15 +208,16 @@ print_gains(const struct tune_result *r)
     putchar('\n');
 }
 
-/* Returns "1.5 % (1.0 to 2.0)", or "1.5 %" without an interval, for the
- * caller to free. */
+/* Returns "1.5 % (1.0 to 2.0)", "1.5 %" without an interval, or "-" without a
+ * mean, for the caller to free. */
 static char *
 percents(const struct interval *gain)
 {
-    return isnan(gain->low)
-           ? message("%.1f %%", 100 * gain->mean)
-           : message("%.1f %% (%.1f to %.1f)", 100 * gain->mean,
-                     100 * gain->low, 100 * gain->high);
+    return isnan(gain->mean) ? message("-")
+           : isnan(gain->low)
+               ? message("%.1f %%", 100 * gain->mean)
+               : message("%.1f %% (%.1f to %.1f)", 100 * gain->mean,
+                         100 * gain->low, 100 * gain->high);
 }
 
 /* Returns the value of a knob for people, for the caller to free. */
@@ -383,6 +385,7 @@ tune_inputs(struct policy_args *args, struct inputs *in,
             struct tune_result *result)
 {
     struct tune_options *options = &args->tune;
+    bool begun;
     char *error;
 
     options->kept = args->kept;
@@ -394,13 +397,17 @@ tune_inputs(struct policy_args *args, struct inputs *in,
         return error;
     }
     make_sets(args, in);
-    tune(in->sets, args->policies[0], options, result);
+    interrupt_catch();
+    begun = tune(in->sets, args->policies[0], options, result);
     if (options->progress) {
         fputs("\r\033[K", stderr);
     }
-    print_result(args, in, options, result);
-    return result->better && args->out ? write_policy(args, options, result)
-                                       : NULL;
+    if (begun) {
+        print_result(args, in, options, result);
+    }
+    return begun && result->better && args->out
+               ? write_policy(args, options, result)
+               : NULL;
 }
 
 /* Tunes the policy.  Returns an exit status, EXIT_NO if the result is not
@@ -414,8 +421,11 @@ run_tune(struct policy_args *args)
 
     error = error ? error : tune_inputs(args, &in, &result);
     close_inputs(&in);
-    return (error ? command_fail(NULL, error)
-            : result.better ? EXIT_OK : EXIT_NO);
+    return error                ? command_fail(NULL, error)
+           : interrupt_caught() ? interrupt_say(
+                 interrupt_caught(), result.n_simulations, 0, "simulation")
+           : result.better ? EXIT_OK
+                           : EXIT_NO;
 }
 
 int

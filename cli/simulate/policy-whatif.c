@@ -6,11 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/simulate/policy.h"
-#include "policies/policy.h"
-#include "sim/fabric/fabric.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 
@@ -42,15 +41,6 @@ struct change {
     double seconds[2];          /* Completion time under A and B. */
 };
 
-static int
-compare_stages(const void *a_, const void *b_)
-{
-    const struct sim_stage *a = a_, *b = b_;
-
-    return (a->cojob != b->cojob ? (a->cojob < b->cojob ? -1 : 1)
-            : a->rung < b->rung ? -1 : a->rung > b->rung);
-}
-
 static double
 gain(const struct change *c)
 {
@@ -77,7 +67,7 @@ find_changes(struct sim_result results[2])
     struct change *changes = allocate(n, sizeof *changes);
 
     for (int p = 0; p < 2; p++) {
-        qsort(results[p].stages, n, sizeof *results[p].stages, compare_stages);
+        sim_result_sort(&results[p]);
         for (size_t i = 0; i < n; i++) {
             const struct sim_stage *s = &results[p].stages[i];
 
@@ -197,21 +187,21 @@ whatif(struct policy_args *args)
 {
     struct sim_result results[2];
     struct change *changes;
+    int n = 0;
 
-    for (int p = 0; p < 2; p++) {
-        policy_args_replay(args, p, &results[p]);
+    while (n < 2 && policy_args_replay(args, n, &results[n])) {
+        n++;
     }
-    changes = find_changes(results);
-    if (args->json) {
-        print_json(args, results, changes);
-    } else {
-        print_table(args, results, changes);
+    if (n == 2) {
+        changes = find_changes(results);
+        (args->json ? print_json : print_table)(args, results, changes);
+        free(changes);
     }
-    free(changes);
-    for (int p = 0; p < 2; p++) {
+    for (int p = 0; p < n; p++) {
         sim_result_uninit(&results[p]);
     }
-    return EXIT_OK;
+    return n < 2 ? interrupt_say(interrupt_caught(), n, 2, "simulation")
+                 : EXIT_OK;
 }
 
 int

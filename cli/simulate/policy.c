@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "base/progress-bar.h"
@@ -105,8 +106,6 @@ static const struct option_row option_rows[] = {
 #endif
     { "policy", OPTION_CUSTOM, .value = "P", .modes = POLICY_POLICY,
       .parse = add_policy, .help = "name or file of a policy" },
-    { "live", OPTION_FLAG, AT(live), .modes = POLICY_LIVE,
-      .help = "use the running stages of the controller" },
     { "objective", OPTION_CHOICE, AT(tune.objective), .modes = POLICY_TUNE,
       .value = "mean_sct|p95_sct|max_slowdown|balanced", .deflt = "mean_sct",
       .help = "metric to minimize; balanced is the geometric mean of the "
@@ -250,7 +249,7 @@ policy_service(const struct workload *w)
     return strcmp(w->noun, "coflow") ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
 }
 
-void
+bool
 policy_args_replay(const struct policy_args *args, int policy,
                    struct sim_result *result)
 {
@@ -262,9 +261,11 @@ policy_args_replay(const struct policy_args *args, int policy,
     options.service = policy_service(w);
     options.progress = progress_bar_update;
     options.aux = &bar;
+    interrupt_catch();
     progress_bar_begin(&bar, p->name, w->noun);
     simulate_by_policy(w, p, &options, result);
     progress_bar_end(&bar);
+    return result->n_stages == w->n_stages;
 }
 
 static const struct policy_syntax show_syntax = {
@@ -472,8 +473,7 @@ static const struct command commands[] = {
       policy_check },
     { "list", "", "List the installed policies.", policy_list },
     { "show", "NAME|FILE", "Show every member of a policy.", policy_show },
-    { "diff", "A B",
-      "Show the differences between two policies and their effect.",
+    { "diff", "A B", "Show the differences between two policies.",
       policy_diff },
     { "whatif", "--trace T --policy A --policy B",
       "Simulate a workload under two policies.", policy_whatif },

@@ -27,7 +27,7 @@ enum policy_options {
     POLICY_HISTORY = 1 << 1, /* --history and --since. */
     POLICY_POLICY = 1 << 2,  /* --policy. */
     POLICY_FORMAT = 1 << 3,  /* --format. */
-    POLICY_LIVE = 1 << 4,    /* --live. */
+    POLICY_PLAIN = 1 << 4,   /* None. */
     POLICY_TUNE = 1 << 5,    /* --seeds, --objective, --keep, --budget,
                               * --out, --seed; several --trace. */
 };
@@ -62,7 +62,7 @@ struct policy_args {
     const char *history;        /* Replaces 'trace', which is then equal to
                                  * it. */
     int64_t since;              /* Age in ms that limits a history, or 0. */
-    bool live, json;
+    bool json;
 
     struct policy *policies[2];
     struct workload_input input;        /* Empty without 'trace', or if the
@@ -79,8 +79,8 @@ int policy_command(const struct policy_syntax *, int argc, char *argv[],
 enum sim_service policy_service(const struct workload *);
 
 /* Simulates the workload under one of the policies, with progress on a
- * terminal. */
-void policy_args_replay(const struct policy_args *, int policy,
+ * terminal.  Returns false after an interrupt (base/interrupt.h). */
+bool policy_args_replay(const struct policy_args *, int policy,
                         struct sim_result *);
 
 /* Reads a history of stages as a workload, which the caller must destroy.

@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "base/interrupt.h"
 #include "cli/command.h"
 #include "cli/data-file.h"
 #include "cli/duration.h"
@@ -23,6 +24,7 @@ struct report_args {
     int64_t age; /* ms. */
     const char *history, *policy;
     bool json;
+    int n_left; /* Simulations that an interrupt has ended. */
 };
 
 #define AT(MEMBER) OPTION_AT(struct report_args, MEMBER)
@@ -100,67 +102,60 @@ read_history(const struct report_args *args, int64_t since, char **textp,
     return error;
 }
 
-/* By cojob, then by rung: as observed.h counts stages. */
+/* Returns the number of simulations that an interrupt has ended. */
 static int
-compare_stages(const void *a_, const void *b_)
+simulate_stages(const struct workload *w, struct policy *const policies[2],
+                struct observed *o)
 {
-    const struct sim_stage *a = a_, *b = b_;
+    struct sim_result results[2];
+    int n = 0;
 
-    return (a->cojob != b->cojob ? (a->cojob < b->cojob ? -1 : 1)
-                                 : (a->rung > b->rung) - (a->rung < b->rung));
-}
+    interrupt_catch();
+    for (int p = 0; p < 2; p++) {
+        struct sim_result *r = &results[p];
 
-static void
-simulate_sorted(const struct workload *w, const struct policy *policy,
-                struct sim_result *result)
-{
-    simulate_by_policy(w, policy, NULL, result);
-    qsort(result->stages, result->n_stages, sizeof *result->stages,
-          compare_stages);
-}
-
-static void
-simulate_stages(const struct workload *w, const struct policy *plain,
-                const struct policy *ordered, struct observed *o)
-{
-    struct sim_result without, with;
-
-    simulate_sorted(w, plain, &without);
-    simulate_sorted(w, ordered, &with);
-    for (size_t i = 0; i < o->n_stages; i++) {
-        observed_simulated(o, i,
-                           without.stages[i].end - without.stages[i].begin,
-                           with.stages[i].end - with.stages[i].begin);
+        simulate_by_policy(w, policies[p], NULL, r);
+        n += r->n_stages == w->n_stages;
+        if (n > p) {
+            sim_result_sort(r); /* As observed.h counts stages. */
+        }
     }
-    sim_result_uninit(&without);
-    sim_result_uninit(&with);
+    for (size_t i = 0; n == 2 && i < o->n_stages; i++) {
+        const struct sim_stage *plain = &results[0].stages[i];
+        const struct sim_stage *ordered = &results[1].stages[i];
+
+        observed_simulated(o, i, plain->end - plain->begin,
+                           ordered->end - ordered->begin);
+    }
+    sim_result_uninit(&results[0]);
+    sim_result_uninit(&results[1]);
+    return 2 - n;
 }
 
 /* Simulates the recorded stages, if there are any, without and with the
  * order. */
 static char *
-add_saving(const struct report_args *args, const char *text,
-           struct observed *o)
+add_saving(struct report_args *args, const char *text, struct observed *o)
 {
-    struct policy *plain = NULL, *ordered = NULL;
+    struct policy *policies[2] = { NULL, NULL };
     struct workload *w = NULL;
-    char *error = policy_open(args->policy, &ordered);
+    char *error = policy_open(args->policy, &policies[1]);
 
-    error = error ? error : policy_open("plain", &plain);
+    error = error ? error : policy_open("plain", &policies[0]);
     if (!error && o->n_stages) {
         error = workload_recording_from_string(args->history, text, &w);
     }
     if (w) {
-        simulate_stages(w, plain, ordered, o);
+        args->n_left = simulate_stages(w, policies, o);
     }
     workload_destroy(w);
-    policy_destroy(plain);
-    policy_destroy(ordered);
+    policy_destroy(policies[0]);
+    policy_destroy(policies[1]);
     return error;
 }
 
 static char *
-report(const struct report_args *args)
+report(struct report_args *args)
 {
     int64_t now = time_wall_msec();
     struct observed *o = NULL;
@@ -194,5 +189,8 @@ cmd_report(int argc, char *argv[])
         return status;
     }
     error = report(&args);
-    return error ? command_fail(NULL, error) : EXIT_OK;
+    return error         ? command_fail(NULL, error)
+           : args.n_left ? interrupt_say(interrupt_caught(), 2 - args.n_left,
+                                         2, "simulation")
+                         : EXIT_OK;
 }

@@ -15,6 +15,7 @@
 #include "policies/policy.h"
 #include "reporting/placements.h"
 #include "sim/run/by-policy.h"
+#include "sim/workload/workload.h"
 
 /* Lines of the stages of one simulation. */
 struct lines {
@@ -25,8 +26,9 @@ struct lines {
 struct seeds_run {
     const struct sim_seeds *args;
     struct lines *csv;     /* One for each seed and policy, or NULL. */
-    pthread_mutex_t mutex; /* Protects 'results'. */
+    pthread_mutex_t mutex; /* Protects what follows. */
     struct placements *results;
+    size_t *n_done; /* Of each seed, the simulations that have ended. */
 };
 
 /* Names are those of json_name(), or numbered, so none has a comma. */
@@ -42,7 +44,8 @@ put_stages(uint64_t seed, const struct report_policy *rp, FILE *stream)
     }
 }
 
-/* Simulates the seed with index 'i' under policy 'k'. */
+/* Simulates the seed with index 'i' under policy 'k', and keeps the result if
+ * there is one. */
 static void
 run_policy(struct seeds_run *sr, size_t i, size_t k, uint64_t seed,
            const struct workload_input *input)
@@ -50,15 +53,21 @@ run_policy(struct seeds_run *sr, size_t i, size_t k, uint64_t seed,
     const struct policy *policy = sr->args->policies[k];
     struct sim_options options =
         sim_setting_options(sr->args->setting, input, policy);
-    struct report *report = report_create("", "sim");
-    struct report_policy *rp = report_add_policy(report, policy->name);
+    struct report_policy *rp;
+    struct report *report;
     struct sim_result result;
 
     simulate_by_policy(input->workload, policy, &options, &result);
+    if (result.n_stages < input->workload->n_stages) {
+        return;
+    }
+    report = report_create("", "sim");
+    rp = report_add_policy(report, policy->name);
     sim_setting_report(input->workload, &result, rp);
     report_finish(report);
     pthread_mutex_lock(&sr->mutex);
     placements_set(sr->results, i, k, rp);
+    sr->n_done[i]++;
     pthread_mutex_unlock(&sr->mutex);
     if (sr->csv) {
         struct lines *lines = &sr->csv[i * sr->args->n_policies + k];
@@ -107,36 +116,36 @@ create_results(const struct sim_seeds *args)
     return results;
 }
 
-/* Writes the stages of the 'n' simulations and closes the file.  Returns NULL
- * or a message. */
+/* Writes the stages of those of the 'n' simulations that have ended.  Returns
+ * NULL or a message. */
 static char *
-write_csv(const struct seeds_run *sr, size_t n, FILE *stream)
+write_csv(const struct seeds_run *sr, size_t n)
 {
-    bool failed;
+    FILE *stream = fopen(sr->args->csv, "we");
+    bool failed = !stream;
 
-    fputs("seed,policy,cojob,rung,begin,end,seconds\n", stream);
-    for (size_t i = 0; i < n; i++) {
-        fwrite(sr->csv[i].text, 1, sr->csv[i].size, stream);
+    if (stream) {
+        fputs("seed,policy,cojob,rung,begin,end,seconds\n", stream);
+        for (size_t i = 0; i < n; i++) {
+            fputs(sr->csv[i].text ? sr->csv[i].text : "", stream);
+        }
+        failed = ferror(stream);
+        failed = fclose(stream) || failed;
     }
-    failed = ferror(stream);
-    failed = fclose(stream) || failed;
     return failed ? message("%s: %s", sr->args->csv, strerror(errno)) : NULL;
 }
 
 char *
-sim_seeds_run(const struct sim_seeds *args, struct placements **resultsp)
+sim_seeds_run(const struct sim_seeds *args, struct placements **resultsp,
+              size_t *n_done)
 {
-    size_t n = args->setting->seeds.n * args->n_policies;
+    size_t n_seeds = args->setting->seeds.n, n = n_seeds * args->n_policies;
     struct seeds_run sr = { .args = args };
-    FILE *csv = args->csv ? fopen(args->csv, "we") : NULL;
     char *error;
 
-    *resultsp = NULL;
-    if (args->csv && !csv) {
-        return message("%s: %s", args->csv, strerror(errno));
-    }
     pthread_mutex_init(&sr.mutex, NULL);
-    sr.csv = csv ? allocate(n, sizeof *sr.csv) : NULL;
+    sr.csv = args->csv ? allocate(n, sizeof *sr.csv) : NULL;
+    sr.n_done = allocate(n_seeds, sizeof *sr.n_done);
     sr.results = create_results(args);
     error = task_pool_run(&(struct task_pool){ .n = n,
                                                .n_threads = args->n_threads,
@@ -144,15 +153,18 @@ sim_seeds_run(const struct sim_seeds *args, struct placements **resultsp)
                                                .aux = &sr,
                                                .label = args->setting->what,
                                                .noun = "simulation" });
-    if (csv && error) {
-        fclose(csv);
-    } else if (csv) {
-        error = write_csv(&sr, n, csv);
+    *n_done = 0;
+    for (size_t i = 0; i < n_seeds; i++) {
+        *n_done += sr.n_done[i] == args->n_policies;
+    }
+    if (!error && *n_done && args->csv) {
+        error = write_csv(&sr, n);
     }
     for (size_t i = 0; sr.csv && i < n; i++) {
         free(sr.csv[i].text);
     }
     free(sr.csv);
+    free(sr.n_done);
     pthread_mutex_destroy(&sr.mutex);
     if (error) {
         placements_destroy(sr.results);

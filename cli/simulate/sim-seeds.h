@@ -14,14 +14,16 @@
  *        .csv = "stages.csv",
  *    };
  *    struct placements *results;
- *    char *error = sim_seeds_run(&args, &results);
+ *    size_t n_done;
+ *    char *error = sim_seeds_run(&args, &results, &n_done);
  *
- *    if (!error) {
+ *    if (!error && n_done) {
  *        placements_put_summary(results, stdout);
  *    }
  *    placements_destroy(results);
  *
- * The threads end before sim_seeds_run() returns. */
+ * After an interrupt (base/interrupt.h) there are the results of simulations
+ * that had ended.  The threads end before sim_seeds_run() returns. */
 
 #include <stddef.h>
 
@@ -37,8 +39,10 @@ struct sim_seeds {
     size_t n_threads; /* 0 for one on each processor. */
 };
 
-/* Stores the results, which the caller must destroy, or NULL.  Returns NULL or
- * a malloc()'d message. */
-char *sim_seeds_run(const struct sim_seeds *, struct placements **);
+/* Stores the results, which the caller must destroy, or NULL, and the number
+ * of seeds that were simulated under all policies.  Returns NULL or a
+ * malloc()'d message. */
+char *sim_seeds_run(const struct sim_seeds *, struct placements **,
+                    size_t *n_done);
 
 #endif /* cli/simulate/sim-seeds.h */

@@ -21,7 +21,6 @@
  * Plain data that is only read: threads may share a setting. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "cli/simulate/workload-open.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/directory.h"
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/progress-bar.h"
 #include "cli/command.h"
@@ -56,6 +57,7 @@ struct sim_run {
     struct workload *workload;  /* Workload of 'input'. */
     struct workload_bound bound; /* Where jobs iterate, the bound of
                                   * each result. */
+    size_t n_done, n_all;        /* Seeds, or simulations. */
 };
 
 /* Returns the mean of policy 'i' divided by the mean of the baseline. */
@@ -488,7 +490,8 @@ observe(void *watch, double seconds, const struct sim_flow *flows, size_t n)
     port_use_add(((struct watch *) watch)->use, seconds, flows, n);
 }
 
-static void
+/* Returns false after an interrupt. */
+static bool
 simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
 {
     struct watch watch = { .use = &p->use };
@@ -505,6 +508,7 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     progress_bar_begin(&watch.bar, p->name, run->workload->noun);
     simulate_by_policy(run->workload, p->policy, &options, &p->result);
     progress_bar_end(&watch.bar);
+    return p->result.n_stages == run->workload->n_stages;
 }
 
 /* Returns the result of the network without shims, or NULL. */
@@ -537,12 +541,27 @@ find_bound(struct sim_run *run)
 }
 
 static void
+sim_run_policy_uninit(struct sim_run_policy *p)
+{
+    policy_destroy(p->policy);
+    sim_result_uninit(&p->result);
+    port_use_uninit(&p->use);
+}
+
+/* Simulates the policies.  After an interrupt only those before it are left.
+ */
+static void
 simulate_policies(struct sim_run *run)
 {
-    for (size_t i = 0; i < run->n_policies; i++) {
-        simulate_policy(run, &run->policies[i]);
+    run->n_all = run->n_policies;
+    while (run->n_done < run->n_all
+           && simulate_policy(run, &run->policies[run->n_done])) {
+        run->n_done++;
     }
-    if (!run->lp) {
+    while (run->n_policies > run->n_done) {
+        sim_run_policy_uninit(&run->policies[--run->n_policies]);
+    }
+    if (!run->lp && run->n_done) {
         find_bound(run);
     }
     for (size_t i = 0; i < run->n_policies; i++) {
@@ -589,9 +608,7 @@ static void
 sim_run_uninit(struct sim_run *run)
 {
     for (size_t i = 0; i < run->n_policies; i++) {
-        policy_destroy(run->policies[i].policy);
-        sim_result_uninit(&run->policies[i].result);
-        port_use_uninit(&run->policies[i].use);
+        sim_run_policy_uninit(&run->policies[i]);
     }
     workload_input_uninit(&run->input);
 }
@@ -611,6 +628,9 @@ run_once(struct sim_run *run)
     char *error;
 
     simulate_policies(run);
+    if (!run->n_done) {
+        return NULL;
+    }
     if (run->json) {
         sim_run_print_json(run);
     } else {
@@ -623,7 +643,7 @@ run_once(struct sim_run *run)
 /* Simulates the policies with each seed and prints the means.  Returns NULL or
  * a message. */
 static char *
-run_seeds(const struct sim_run *run)
+run_seeds(struct sim_run *run)
 {
     const struct policy *policies[SIM_RUN_MAX_POLICIES];
     const struct sim_seeds args = { .setting = &run->setting,
@@ -636,13 +656,14 @@ run_seeds(const struct sim_run *run)
     for (size_t i = 0; i < run->n_policies; i++) {
         policies[i] = run->policies[i].policy;
     }
-    error = sim_seeds_run(&args, &results);
-    if (!error) {
+    run->n_all = run->setting.seeds.n;
+    error = sim_seeds_run(&args, &results, &run->n_done);
+    if (!error && run->n_done) {
         (run->json ? placements_put_json : placements_put_summary)(results,
                                                                    stdout);
         error = flush_output();
     }
-    if (!error && run->html) {
+    if (!error && run->n_done && run->html) {
         error = placements_write_html(results, run->html);
     }
     placements_destroy(results);
@@ -660,12 +681,18 @@ cmd_sim(int argc, char *argv[])
         return status;
     }
     error = output_file_check(run.html);
+    error = error ? error : output_file_check(run.csv);
     error = error ? error : read_workload(&run);
     error = error ? error : read_policies(&run);
     if (!error) {
+        interrupt_catch();
         error = run.setting.seeds.n ? run_seeds(&run) : run_once(&run);
     }
-    status = error ? command_fail(NULL, error) : EXIT_OK;
+    status = error ? command_fail(NULL, error)
+             : run.n_done < run.n_all
+                 ? interrupt_say(interrupt_caught(), run.n_done, run.n_all,
+                                 run.setting.seeds.n ? "seed" : "simulation")
+                 : EXIT_OK;
     sim_run_uninit(&run);
     return status;
 }

@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,8 +178,7 @@ add_host(struct writer *w, cJSON *list, const struct import_node *host)
     add_rate(o, w->extra->rate);
 }
 
-/* Returns the rate of the link from a switch to its parent, 0 if there is
- * none. */
+/* Returns the rate of a switch's link to its parent, or 0. */
 static int64_t
 uplink_rate(const struct writer *w, const struct import_node *sw)
 {

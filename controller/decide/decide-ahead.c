@@ -30,9 +30,9 @@ VLOG_DEFINE_THIS_MODULE(decide_ahead);
 
 /* Multiplications of each form of a bound: about 0.2 s. */
 #define BOUND_WORK 1e9
-#define MIN_BOUND_MS 2000 /* From one to the next. */
+#define MIN_BOUND_MS 2000 /* Time from one bound to the next. */
 
-/* From one simulation of the plain network to the next. */
+/* Time from one simulation of the plain network to the next. */
 #define MIN_PLAIN_MS 500
 #define MAX_PLAIN_MS 10000
 
@@ -44,8 +44,8 @@ struct task {
     uint64_t seed;
     long long now;                   /* time_msec() of the outlook. */
     bool plans, bounds;              /* What is wanted. */
-    struct plan_result plan;         /* Once it is ready. */
-    struct decide_ahead_bound bound; /* Likewise. */
+    struct plan_result plan;         /* Valid once the plan is ready. */
+    struct decide_ahead_bound bound; /* Valid once the bound is ready. */
     double bound_s;                  /* Time that the bound took. */
 };
 
@@ -59,7 +59,7 @@ struct decide_ahead {
     /* The main thread. */
     bool started, failed;
     pthread_t thread;
-    bool waits;     /* For the plan of a task. */
+    bool waits;     /* A plan of a task is awaited. */
     long long next; /* time_msec() of the next plan at the
                      * earliest. */
     long long next_bound, next_plain;

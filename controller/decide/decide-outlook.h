@@ -23,8 +23,6 @@
  *
  * It refers to nothing of the cluster, so that another thread may use it. */
 
-#include <stddef.h>
-
 #include "order/lookahead/judge.h"
 
 struct cluster;

@@ -299,8 +299,8 @@ merge_traits(struct order_traits *traits, const struct order_traits *job)
     traits->period = MAX(traits->period, job->period);
 }
 
-/* Returns what counts in addition to 'stage' by what the stage is.  It ages as
- * slowly as if it were its own: small slices would soon be old. */
+/* Returns the ratio of the debt of 'stage' to its own work.  So the debt ages
+ * as slowly as the work: small slices would soon be old. */
 static double
 debt_share(const struct stage *stage)
 {

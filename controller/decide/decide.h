@@ -34,7 +34,6 @@
 
 struct cluster;
 struct decision_log;
-struct ds;
 struct job;
 struct json;
 struct policy;

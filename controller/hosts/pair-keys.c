@@ -24,10 +24,10 @@
 
 #define RENEW_MS (3600 * 1000)
 
-/* An address is a host's for so long after it has reported it. */
+/* Time for which an address belongs to a host after its last report. */
 #define CLAIM_MS 60000
 
-#define ALARM_MS 60000 /* After the last message that was refused. */
+#define ALARM_MS 60000 /* Time of an alarm after the last refused message. */
 
 /* An address, and the last two hosts that have reported it. */
 struct address {
@@ -45,7 +45,7 @@ struct peer {
     uint64_t refused, disobeyed; /* As last reported. */
 };
 
-/* What an alarm tells of a host. */
+/* Offences of a host of one kind, for an alarm. */
 struct offence {
     uint64_t n;           /* Since the alarm began. */
     long long at;         /* time_msec() of the last one. */
@@ -59,8 +59,8 @@ struct pair_host {
     size_t n_peers;
     bool knows;      /* The agent has reported its peers on this
                       * connection. */
-    bool sent;       /* Something was sent on it. */
-    bool changed;    /* There may be something to send. */
+    bool sent;       /* Keys were sent on this connection. */
+    bool changed;    /* There may be keys to send. */
     uint64_t forged; /* As last reported. */
     struct offence offences[N_OFFENCES];
 };
@@ -224,7 +224,7 @@ find_address(const struct pair_keys *pk, const struct in6_addr *ip)
     return NULL;
 }
 
-/* 'host' has reported 'ip' as one of its own. */
+/* Notes that 'host' has reported 'ip' as one of its own. */
 static void
 claim(struct pair_keys *pk, const char *host, const struct in6_addr *ip)
 {
@@ -292,7 +292,7 @@ learn_peers(struct pair_host *host, const struct telemetry_report *r,
         const struct telemetry_peer *tp = &r->peers[i];
         struct peer *before =
             (i < host->n_peers && ipv6_addr_equals(&host->peers[i].ip, &tp->ip)
-                 ? &host->peers[i] /* As mostly. */
+                 ? &host->peers[i] /* Peers seldom change. */
                  : find_peer(host, &tp->ip));
 
         peers[i] = (struct peer){ .ip = tp->ip,
@@ -395,7 +395,7 @@ get_key(const struct pair_keys *pk, const char *a, const char *b)
     return xstrdup(text);
 }
 
-/* Adds what 'host' does not have of 'peer' to 'changes'. */
+/* Adds the key for 'peer' to 'changes' unless 'host' has it already. */
 static void
 add_change(const struct pair_keys *pk, const char *host, struct peer *peer,
            struct json *changes)
@@ -411,9 +411,9 @@ add_change(const struct pair_keys *pk, const char *host, struct peer *peer,
                  || (peer->sent && peer->epoch == pk->epoch
                      && !strcmp(peer->sent, owner)))
               : !disputed && !removed) {
-        return; /* What it has stays. */
+        return; /* The host keeps its key. */
     } else if (!owner && !peer->sent && peer->epoch == pk->epoch) {
-        return; /* It has that. */
+        return; /* The host knows that it has no key. */
     }
     json = json_object_create();
     put_address(json, "address", &peer->ip);

@@ -367,7 +367,7 @@ handle_message(struct telemetry *t, struct connection *conn,
     return xasprintf("unexpected %s", jsonrpc_msg_type_to_string(msg->type));
 }
 
-/* Sends the agent what is new of its keys, and nothing of them to the log. */
+/* Sends the agent its new keys, which must never be logged. */
 static void
 send_keys(struct telemetry *t, struct connection *conn)
 {

@@ -57,7 +57,8 @@ char *telemetry_check_remote(const char *passive);
 char *telemetry_check_host(const char *passive, const char *name,
                            const char *known, const char *host);
 
-/* The keys between shims; 'host' is no host any more. */
+/* Return the keys between shims, and forget those of 'host', which was
+ * removed. */
 const struct pair_keys *telemetry_keys(const struct telemetry *);
 void telemetry_forget(struct telemetry *, const char *host);
 

@@ -16,14 +16,14 @@
 #include "wire/alarm.h"
 #include "wire/intent-idl.h"
 
-#define RENEW_MS 5000  /* Between two changes of the own row. */
-#define AWAY_MS 15000  /* Without a change, a controller is away. */
-#define GONE_MS 600000 /* Then its row is deleted. */
+#define RENEW_MS 5000  /* Time between two changes of the own row. */
+#define AWAY_MS 15000  /* Time without a change until it counts as away. */
+#define GONE_MS 600000 /* Time without a change until its row is deleted. */
 
 struct controllers {
     struct ovsdb_idl_loop loop;
     char *address;
-    char *hash;     /* Of the own policy, NULL at first. */
+    char *hash;     /* Hash of the own policy, NULL at first. */
     long long next; /* time_msec() of the next change. */
 };
 

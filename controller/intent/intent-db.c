@@ -44,7 +44,7 @@ struct event {
     struct ovs_list node;       /* In struct intent_db's 'events'. */
     int64_t at;                 /* Epoch ms. */
     char *actor, *what, *why;
-    const char *role; /* Of 'actor'. */
+    const char *role; /* Role of 'actor'. */
 };
 
 struct intent_db {
@@ -59,8 +59,9 @@ struct intent_db {
     char *remote;
     char *address;              /* Where agents reach this controller. */
     unsigned int seqno;         /* Of the database, last loaded. */
-    int n_renamed;              /* The cluster's, at that time. */
-    struct cooldown cooldown;   /* After that. */
+    int n_renamed;              /* 'n_renamed' of the cluster, at the last
+                                 * load. */
+    struct cooldown cooldown;   /* Delay after a load. */
     struct leadership leadership;
 
     struct ovs_list events;     /* Of struct event, oldest first. */
@@ -157,7 +158,8 @@ load_stage(struct cluster *c, struct cojob *cojob,
         double understated = stage->announcement.understated;
 
         stage->announcement = intent_announcement(cojob_row, row);
-        stage->announcement.understated = understated; /* Was counted. */
+        stage->announcement.understated = understated; /* Counted, not in the
+                                                        * row. */
         free(stage->later);
         stage->n_later = intent_later_rungs(row, &stage->later);
         stage->claim.bytes = row->bytes_per_iteration;
@@ -283,7 +285,7 @@ load_overrides(struct overrides *o, const struct ovsdb_idl *idl)
     overrides_end_rows(o);
 }
 
-/* Goes on with the accounts that the last leader has stored. */
+/* Loads the accounts that the last leader has stored. */
 static void
 load_owners(struct cluster *c, const struct ovsdb_idl *idl)
 {

@@ -437,7 +437,7 @@ check_total(const struct intent_edit *edit, const struct ovsdb_idl *idl)
 }
 
 /* A running cojob belongs to its owner.  Root and clients that may change any
- * cojob have no number; who has one must be the user of the cojob. */
+ * cojob have no number; an owner with a number must be the cojob's user. */
 char *
 intent_edit_authorize(const struct intent_edit *edit,
                       const struct intent_rows *rows)

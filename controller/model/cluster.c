@@ -10,14 +10,15 @@
 
 #include "base/stage-name.h"
 #include "controller/model/fabric.h"
+#include "controller/model/host-names.h"
 #include "controller/model/owners.h"
 #include "controller/model/unannounced.h"
 #include "hash.h"
 #include "timeval.h"
 #include "util.h"
 
-/* Turns of two machines of one name are not further apart than this; so many
- * from one address are of two. */
+/* Longest time between the turns of two machines of one name, and the number
+ * of turns from one address that shows two machines. */
 #define TWIN_MS 10000
 #define TWIN_TURNS 3
 
@@ -177,16 +178,6 @@ cluster_destroy(struct cluster *c)
     free(c);
 }
 
-static int
-find_leaf(const struct cluster *c, const struct host *host)
-{
-    const char *name = host_short_name(c, host);
-    int leaf = c->fabric ? fabric_find_host(c->fabric, host->name) : -1;
-
-    return leaf < 0 && c->fabric && name ? fabric_find_host(c->fabric, name)
-                                         : leaf;
-}
-
 /* Replaces the links between switches and takes ownership of 'fabric'. */
 void
 cluster_set_fabric(struct cluster *c, struct fabric *fabric)
@@ -198,75 +189,12 @@ cluster_set_fabric(struct cluster *c, struct fabric *fabric)
     SHASH_FOR_EACH (node, &c->hosts) {
         struct host *host = node->data;
 
-        host->leaf = find_leaf(c, host);
+        host->leaf = host_find_leaf(c, host);
     }
     c->changes++;
 }
 
 /* Hosts and traffic. */
-
-/* Adds 'host' to those with the same first label.  Their places in the fabric
- * may be ambiguous from now on. */
-static void
-add_label(struct cluster *c, struct host *host)
-{
-    char *label = xmemdup0(host->name, strcspn(host->name, "."));
-    struct shash_node *node = shash_find(&c->labels, label);
-    const struct host *named;
-
-    node = node ? node : shash_add(&c->labels, label, NULL);
-    host->alike = node->data;
-    node->data = host;
-    named = shash_find_data(&c->hosts, label);
-    c->n_renamed += named && named->named;
-    for (; host; host = host->alike) {
-        host->leaf = find_leaf(c, host);
-    }
-    free(label);
-}
-
-/* Returns the first label of the host's name, by which topologies and searches
- * may call it, or NULL if it is the whole name or that of another host, too.
- */
-const char *
-host_short_name(const struct cluster *c, const struct host *host)
-{
-    const struct shash_node *node = NULL;
-
-    if (strchr(host->name, '.')) {
-        char *label = xmemdup0(host->name, strcspn(host->name, "."));
-
-        node = shash_find(&c->labels, label);
-        free(label);
-    }
-    return node && node->data == host && !host->alike ? node->name : NULL;
-}
-
-/* Returns the name of the host that 'name' means: without a dot, the one that
- * has it as first label, unless an agent calls its host so. */
-const char *
-cluster_host_named(const struct cluster *c, const char *name)
-{
-    const struct host *exact = shash_find_data(&c->hosts, name);
-    const struct host *alike = shash_find_data(&c->labels, name);
-
-    return alike && !alike->alike && !(exact && exact->reported_at)
-               ? alike->name
-               : name;
-}
-
-/* Returns true if a topology or a job names 'label', the first label of two
- * hosts. */
-bool
-cluster_is_ambiguous(const struct cluster *c, const char *label)
-{
-    const struct host *exact = shash_find_data(&c->hosts, label);
-    const struct host *alike = shash_find_data(&c->labels, label);
-
-    return alike && alike->alike
-           && (exact ? exact->named && !exact->reported_at
-                     : c->fabric && fabric_find_host(c->fabric, label) >= 0);
-}
 
 /* Returns the host 'name'.  Creates it if it does not exist. */
 struct host *
@@ -278,37 +206,13 @@ cluster_get_host(struct cluster *c, const char *name)
         host = xzalloc(sizeof *host);
         host->name = xstrdup(name);
         host->index = c->n_hosts++;
-        host->leaf = find_leaf(c, host);
         host->state = xstrdup("");
         host->generation = -1;
         simap_init(&host->ports);
         shash_add(&c->hosts, name, host);
-        if (strchr(name, '.')) {
-            add_label(c, host);
-        }
+        host_add_name(c, host);
     }
     return host;
-}
-
-/* Returns the name of the host with the address 'ip', by the topology or by
- * the connection of its agent, or NULL. */
-const char *
-cluster_find_address(const struct cluster *c, uint32_t ip)
-{
-    const char *name =
-        c->fabric && ip ? fabric_find_address(c->fabric, ip) : NULL;
-    const struct shash_node *node;
-
-    if (!name && ip) {
-        SHASH_FOR_EACH (node, &c->hosts) {
-            const struct host *host = node->data;
-
-            if (host->ip == ip) {
-                return host->name;
-            }
-        }
-    }
-    return name;
 }
 
 bool
@@ -318,7 +222,7 @@ cluster_wants_pairs(const struct cluster *c)
 }
 
 /* Returns true if the agent of 'host' has seen a newer generation than this
- * leader's, so that it follows no order of it. */
+ * leader's, so that it ignores this leader's orders. */
 bool
 host_refuses(const struct cluster *c, const struct host *host)
 {

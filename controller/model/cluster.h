@@ -63,7 +63,7 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
  * so that a host that lags has a problem. */
 #define CLUSTER_LAG_MS 3000
 
-/* A host with a row that was too large has none for this time. */
+/* Time for which a host has no rows after one of them was too large. */
 #define CLUSTER_OVERSIZED_MS 60000
 
 /* Number of ended stages that are kept. */
@@ -71,8 +71,9 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 
 struct host {
     char *name;
-    struct host *alike;         /* Next one with the same first label, if the
-                                 * name has a dot. */
+    struct shash_node *label;   /* Its first label in the cluster's 'labels';
+                                 * NULL if the name has no dot. */
+    struct host *alike;         /* Next one with the same label. */
     int index;                  /* Number of the host, for demand_port(). */
     int leaf;                   /* In the cluster's fabric, -1 if unknown. */
 
@@ -177,8 +178,9 @@ struct job_traffic {
     long long at;               /* time_msec() of the last telemetry, 0 before
                                  * the first. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
-    double busy, waited;        /* The same, seconds. */
-    uint64_t reports_refused;   /* The same for refused progress reports. */
+    double busy, waited;        /* Counters of the last telemetry, seconds. */
+    uint64_t reports_refused;   /* Refused progress reports of the last
+                                 * telemetry. */
     struct progress_source progress;    /* As the host's agent reported. */
     int64_t estimated;          /* Iterations that the agent has counted in the
                                  * traffic, -1 if it cannot. */
@@ -213,7 +215,7 @@ struct job_refusal {
     long long since;            /* And of the first one for this reason. */
 };
 
-/* A host that has not repeated a refused claim within this time has none. */
+/* Time for which a refused claim counts unless the host repeats it. */
 #define CLUSTER_REFUSAL_MS 3000
 
 struct job {
@@ -238,8 +240,8 @@ struct job {
     uint64_t reports_refused;   /* Progress reports of other processes that
                                  * hosts have refused, since it began. */
     int64_t reports_refused_at; /* time_msec() of the last one, 0 without. */
-    const struct host *refused_host; /* Whose report the bound has refused
-                                      * last, NULL: of a REST client. */
+    const struct host *refused_host; /* Host of the last report that the bound
+                                      * refused, NULL for a REST client. */
     double sent;                /* Bytes sent by all hosts in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct shash refused;       /* Host name -> struct job_refusal. */
@@ -333,8 +335,8 @@ struct stage {
     double work;                /* Seconds of all ports in an iteration of its
                                  * average job, 0 if unknown.  Written by
                                  * decide.h. */
-    double debt;                /* Seconds that count for what its owner was
-                                 * served, see account.h.  Likewise. */
+    double debt;                /* Written by decide.h: seconds that count for
+                                 * what its owner was served, see account.h. */
     struct shash moved;         /* Host name -> struct stage_bytes. */
     struct shash parts;         /* Name of a job -> struct stage_part. */
 };
@@ -345,8 +347,8 @@ struct stage_bytes {
     uint64_t bytes[N_DIRS];
     double busy, waited; /* Seconds, of agent/progress/iterations.h; 0 if
                           * not measured. */
-    int gpus;    /* Of a job on the host, the most that its launcher has
-                  * told; 0 if unknown. */
+    int gpus;    /* GPUs of a job on the host, the maximum that its launcher
+                  * has reported; 0 if unknown. */
     bool serves; /* The job has only servers there, by the intent. */
 };
 
@@ -441,10 +443,6 @@ void cluster_intent_end(struct cluster *);
 
 /* Hosts and traffic. */
 struct host *cluster_get_host(struct cluster *, const char *name);
-const char *cluster_host_named(const struct cluster *, const char *name);
-const char *host_short_name(const struct cluster *, const struct host *);
-bool cluster_is_ambiguous(const struct cluster *, const char *label);
-const char *cluster_find_address(const struct cluster *, uint32_t ip);
 bool cluster_wants_pairs(const struct cluster *);
 const struct host **cluster_known_hosts(const struct cluster *, size_t *np);
 char *cluster_check_remove(const struct cluster *, const char *name);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "controller/model/host-names.h"
 #include "controller/model/host-word.h"
 #include "controller/model/telemetry-report.h"
 #include "controller/model/unannounced.h"
@@ -278,20 +279,30 @@ forget_measurements(struct job *job)
 
 /* Sets the job's iteration to the largest one that was reported.  Without a
  * report, uses the smallest of the hosts' estimates: a host that has mistaken
- * parts of iterations for iterations has counted too many. */
+ * parts of iterations for iterations has counted too many.  A job that was
+ * requeued begins again elsewhere, so hosts that have it no more count only if
+ * no other one knows. */
 static void
 find_iteration(struct job *job)
 {
     const struct shash_node *node;
     int64_t reported = job->rest.iteration, estimated = -1;
+    long long now = time_msec();
 
-    SHASH_FOR_EACH (node, &job->traffic) {
-        const struct job_traffic *t = node->data;
-        int64_t n = t->estimated_before + MAX(0, t->estimated);
+    for (int all = 0; !all || (all < 2 && reported < 0 && estimated < 0);
+         all++) {
+        SHASH_FOR_EACH (node, &job->traffic) {
+            const struct job_traffic *t = node->data;
+            int64_t n = t->estimated_before + MAX(0, t->estimated);
 
-        reported = MAX(reported, t->progress.iteration);
-        if ((t->estimated >= 0 || n > 0) && (estimated < 0 || n < estimated)) {
-            estimated = n;
+            if (!all && now > t->at + HOST_WORD_GONE_MS) {
+                continue;
+            }
+            reported = MAX(reported, t->progress.iteration);
+            if ((t->estimated >= 0 || n > 0)
+                && (estimated < 0 || n < estimated)) {
+                estimated = n;
+            }
         }
     }
     if (job->estimated && reported >= 0) {

@@ -26,7 +26,6 @@
 #include "controller/model/cluster.h"
 #include "controller/model/fabric.h"
 
-struct order_problem;
 struct telemetry_report;
 
 /* Bytes count from this many iterations after the first one on.  A measurement

@@ -23,8 +23,6 @@ const struct shim_counter shim_counters_list[] = {
       "Packets dropped because the queue was full." },
     { "port_dropped", "shim_port_dropped_packets_total", "counter",
       "Packets that could not be sent by a port." },
-    { "lane_lost", "shim_lane_lost_packets_total", "counter",
-      "Packets lost because a lane did not receive them in time." },
     { "policed", "shim_policed_packets_total", "counter",
       "Control packets above their share, sent in the default class." },
     { "malformed", "shim_malformed_packets_total", "counter",

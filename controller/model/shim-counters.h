@@ -14,7 +14,7 @@
 
 struct json;
 
-#define SHIM_COUNTERS_N 19
+#define SHIM_COUNTERS_N 18
 #define SHIM_COUNTERS_LEVELS 8  /* The shim's queues. */
 
 struct shim_counters {

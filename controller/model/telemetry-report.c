@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "ovsdb-error.h"
 #include "ovsdb-parser.h"
 #include "packets.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 #include "wire/json-get.h"
 
 #define MAX_PERIOD_S 86400      /* Longest burst period. */
@@ -48,25 +50,6 @@ parse_iteration(struct ovsdb_parser *p, const char *name)
         return -1;
     }
     return n;
-}
-
-/* Names of hosts, cojobs, jobs and metrics: docs/interfaces.md. */
-static bool
-is_name(const char *s, size_t n)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-
-    return n >= 1 && n <= 31 && strspn(s, allowed) >= n;
-}
-
-static bool
-is_job_name(const char *s)
-{
-    const char *slash = strchr(s, '/');
-
-    return slash && is_name(s, slash - s)
-           && is_name(slash + 1, strlen(slash + 1));
 }
 
 /* Returns the first error of 'p', or NULL.  Ignores unknown members: agents
@@ -169,13 +152,13 @@ parse_job(const struct json *json, struct telemetry_job *job)
     metric = ovsdb_parser_member(&p, "metric", OP_STRING | OP_OPTIONAL);
     value = ovsdb_parser_member(&p, "value", OP_NUMBER | OP_OPTIONAL);
     remotes = ovsdb_parser_member(&p, "sent_to", OP_ARRAY | OP_OPTIONAL);
-    if (metric && !is_name(json_string(metric), strlen(json_string(metric)))) {
+    if (metric && !name_is_valid_metric(json_string(metric))) {
         ovsdb_parser_raise_error(&p, "'metric' is not a name");
     } else if (metric && value && job->iteration >= 0) {
         job->metric = xstrdup(json_string(metric));
         job->value = (value->type == JSON_REAL ? value->real : value->integer);
     }
-    if (name && !is_job_name(json_string(name))) {
+    if (name && !cgroup_job_is_valid(json_string(name))) {
         ovsdb_parser_raise_error(&p, "'job' is not COJOB/JOB");
     } else if (name) {
         job->name = xstrdup(json_string(name));
@@ -220,10 +203,11 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
         capacity = ovsdb_parser_member(&p, "capacity_bps", OP_INTEGER);
         r->port_bytes[0] += MAX(parse_count(&p, "tx_bytes", -1), 0);
         r->port_bytes[1] += MAX(parse_count(&p, "rx_bytes", -1), 0);
-        if (!is_name(node->name, strlen(node->name))) {
+        if (!name_is_valid(node->name)) {
             ovsdb_parser_raise_error(&p, "a port's name is not a name");
-        } else if (capacity && (capacity->integer < 1000
-                                || capacity->integer > 4000000000000LL)) {
+        } else if (capacity
+                   && (capacity->integer < 1000
+                       || capacity->integer > 4000000000000LL)) {
             ovsdb_parser_raise_error(&p, "'capacity_bps' is not from 1000 to "
                                      "4000000000000");
         } else if (capacity) {
@@ -373,7 +357,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     if (version && version->integer != 1) {
         ovsdb_parser_raise_error(&p, "'version' is not 1");
     }
-    if (host && !is_name(json_string(host), strlen(json_string(host)))) {
+    if (host && !name_is_valid(json_string(host))) {
         ovsdb_parser_raise_error(&p, "'host' is not a name");
     }
     if (state && strcmp(json_string(state), "ordered")
@@ -431,7 +415,7 @@ telemetry_report_later(const struct json *params)
     const struct json *host = json_get(json, "host", JSON_STRING);
 
     return (version && version->integer > 1 && host
-                    && is_name(json_string(host), strlen(json_string(host)))
+                    && name_is_valid(json_string(host))
                 ? json_string(host)
                 : NULL);
 }

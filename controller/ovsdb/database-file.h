@@ -18,7 +18,8 @@
  * restored what was lost, removes FILE.alarm.
  *
  * A record that is cut off by the end of the file is no damage: the power
- * failed before it was complete, so that its writer was never told of success.
+ * failed before it was complete, so that its writer has received no
+ * confirmation.
  *
  *    error = database_file_protect("/var/lib/x/intent.db");
  *

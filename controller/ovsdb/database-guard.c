@@ -143,7 +143,7 @@ database_guard_look(struct database_guard *g, pid_t server)
     return true;
 }
 
-/* Tells systemd what a look has shown. */
+/* Notifies systemd of the result of a check. */
 static void
 notify(struct database_guard *g)
 {

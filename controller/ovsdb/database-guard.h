@@ -7,9 +7,10 @@
  * given up.
  *
  * ovsdb-server is not ours and does not notify the watchdog of its unit.  A
- * server that hangs would keep its place until somebody sees it.  A server
- * that could not write because the disk was full gives up its membership and
- * does not take it again when there is space.  Both are healed by a restart.
+ * server that hangs would keep its place until an operator notices it.  A
+ * server that could not write because the disk was full gives up its
+ * membership and does not take it again when there is space.  Both are healed
+ * by a restart.
  *
  * The guard asks the server once a second through its socket.  Its first
  * answer makes the unit ready; each answer notifies the watchdog.  If the

@@ -17,7 +17,6 @@
 
 #include <stddef.h>
 
-struct json;
 struct jsonrpc_msg;
 
 int rpc_call(const char *remote, struct jsonrpc_msg *request, int timeout_ms,

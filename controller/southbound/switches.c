@@ -12,7 +12,6 @@
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/drivers/openflow.h"
 #include "controller/southbound/drivers/ovsdb-qos.h"
-#include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/topology/link-ports.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
@@ -34,7 +33,6 @@
 /* Tables and priorities. */
 #define QUEUE_TABLE 0
 #define ROUTE_TABLE 1
-#define PROBE_PRIORITY 300
 #define LEVEL_PRIORITY 100
 #define NEXT_PRIORITY 1         /* Above a switch's own table-miss flow. */
 #define PATH_PRIORITY 200
@@ -192,44 +190,12 @@ add_paths(struct flow_table *ft, const struct topology *t,
     }
 }
 
-static void
-add_probes(struct flow_table *ft, const struct topology *t, int sw)
-{
-    static const struct eth_addr dst = { .ea = LLDP_ETH_DST };
-
-    for (size_t i = 0; i < 2 * t->n_links; i++) {
-        const struct topology_port *at = &t->links[i / 2].ends[i % 2];
-        struct ofpact_output *output;
-        struct ofpbuf ofpacts;
-        struct match match;
-
-        if (at->sw != sw) {
-            continue;
-        }
-        match_init_catchall(&match);
-        match_set_in_port(&match, u16_to_ofp(at->port));
-        match_set_dl_type(&match, htons(LLDP_ETH_TYPE));
-        match_set_dl_dst(&match, dst);
-        ofpbuf_init(&ofpacts, 64);
-        output = ofpact_put_OUTPUT(&ofpacts);
-        output->port = OFPP_CONTROLLER;
-        output->max_len = OFPCML12_NO_BUFFER;
-        flow_table_add_flow(ft, QUEUE_TABLE, PROBE_PRIORITY,
-                            FLOW_COOKIE(FLOW_PROBE, at->port), &match,
-                            &ofpacts);
-        ofpbuf_uninit(&ofpacts);
-    }
-}
-
 struct flow_table *
 switch_flows(const struct policy *policy, const struct topology *t,
-             const struct routes *routes, int sw, bool probes)
+             const struct routes *routes, int sw)
 {
     struct flow_table *ft = flow_table_create();
 
-    if (probes) {
-        add_probes(ft, t, sw);
-    }
     add_levels(ft, policy, false);
     add_next(ft);
     add_routes(ft, t, routes, sw);
@@ -259,7 +225,6 @@ struct switches {
     struct routes *routes;      /* NULL if there is no topology. */
     bool rerouted;              /* The routes have changed since the last
                                  * switches_take_fabric(). */
-    struct link_check *links;   /* NULL if links are not probed. */
     struct sw *switches;        /* In the order in which they were added. */
     size_t n, allocated;
     size_t forwarding;          /* Index in 'switches' of the first OpenFlow
@@ -269,13 +234,6 @@ struct switches {
                                  * topology must have. */
     struct basis basis;
 };
-
-/* Only the leader probes links. */
-static bool
-probes_links(const struct switches *ss)
-{
-    return ss->links && ss->basis.generation;
-}
 
 struct switches *
 switches_create(void)
@@ -297,7 +255,6 @@ switches_destroy(struct switches *ss)
         }
         smap_destroy(&ss->identities);
         free(ss->switches);
-        link_check_destroy(ss->links);
         routes_destroy(ss->routes);
         topology_destroy(ss->topology);
         free(ss);
@@ -342,7 +299,7 @@ check_identity(const struct switches *ss, const struct sw *sw,
                      required);
 }
 
-/* Implements driver_events.admit: checks the switch's datapath id and
+/* Implements driver_admit_func: checks the switch's datapath id and
  * certificate. */
 static char *
 admit_switch(const struct driver *driver, uint64_t datapath,
@@ -374,29 +331,6 @@ admit_switch(const struct driver *driver, uint64_t datapath,
     return check_identity(ss, self, datapath, peer);
 }
 
-/* Implements driver_events.packet: passes a received probe to the link
- * check. */
-static void
-receive_probe(const struct driver *driver, uint32_t port, const void *packet,
-              size_t size, void *ss_)
-{
-    struct switches *ss = ss_;
-
-    for (size_t i = 0; i < ss->n && ss->links; i++) {
-        if (ss->switches[i].driver == driver && ss->switches[i].index >= 0) {
-            link_check_receive(ss->links, ss->switches[i].index, port, packet,
-                               size);
-        }
-    }
-}
-
-static const struct driver_events probing_events = {
-    .admit = admit_switch, .packet = receive_probe
-};
-static const struct driver_events driver_events = {
-    .admit = admit_switch,
-};
-
 static void
 add_switch(struct switches *ss, const char *name, const char *target,
            int index, struct driver *driver)
@@ -416,8 +350,7 @@ add_openflow(struct switches *ss, const char *name, const char *target,
              int index)
 {
     add_switch(ss, name, target, index,
-               openflow_create(target, index >= 0 && ss->links
-                               ? &probing_events : &driver_events, ss));
+               openflow_create(target, admit_switch, ss));
 }
 
 /* Adds a switch with the OpenFlow listener 'target', such as
@@ -453,16 +386,14 @@ switches_add_identity(struct switches *ss, const char *text)
                         "once is allowed", id));
 }
 
-/* Adds the switches of 't' and takes ownership of 't'.  With a 'key', which is
- * copied, the leader probes the links of 't'.  Must be called at most once. */
+/* Adds the switches of 't' and takes ownership of 't'.  Must be called at most
+ * once. */
 void
-switches_set_topology(struct switches *ss, struct topology *t,
-                      const struct lldp_key *key)
+switches_set_topology(struct switches *ss, struct topology *t)
 {
     ss->topology = t;
     ss->routes = routes_create(t);
     ss->rerouted = true;
-    ss->links = key ? link_check_create(t, key) : NULL;
     ss->forwarding = ss->n;
     for (size_t i = 0; i < t->n_switches; i++) {
         add_openflow(ss, t->switches[i].name, t->switches[i].target, i);
@@ -555,8 +486,8 @@ switches_set(struct switches *ss, const struct policy *policy,
         if (sw->index < 0) {
             want.flows = switch_flows_alone(policy);
         } else {
-            want.flows = switch_flows(policy, ss->topology, ss->routes,
-                                      sw->index, ss->links != NULL);
+            want.flows =
+                switch_flows(policy, ss->topology, ss->routes, sw->index);
             want.queues = queue_plan_create(policy, ss->topology, sw->index);
         }
         sw->driver->class->want(sw->driver, &want);
@@ -590,28 +521,9 @@ switches_leave(struct switches *ss)
     }
 }
 
-/* Implements link_check_run()'s 'send': sends a probe if both ends of the link
- * are up and the switch at 'to' is able to report it. */
-static bool
-send_probe(const struct topology_port *from, const struct topology_port *to,
-           const void *frame, size_t size, void *ss_)
-{
-    const struct switches *ss = ss_;
-    struct driver *sender = forwarding_driver(ss, from->sw);
-    const struct driver *receiver = forwarding_driver(ss, to->sw);
-
-    return (receiver->class->get_status(receiver).state == DRIVER_IN_SYNC
-            && !sender->class->is_down(sender, from->port)
-            && !receiver->class->is_down(receiver, to->port)
-            && sender->class->send(sender, from->port, frame, size));
-}
-
 void
 switches_run(struct switches *ss)
 {
-    if (probes_links(ss)) {
-        link_check_run(ss->links, send_probe, ss);
-    }
     for (size_t i = 0; i < ss->n; i++) {
         ss->switches[i].driver->class->run(ss->switches[i].driver);
     }
@@ -620,9 +532,6 @@ switches_run(struct switches *ss)
 void
 switches_wait(struct switches *ss)
 {
-    if (probes_links(ss)) {
-        link_check_wait(ss->links);
-    }
     for (size_t i = 0; i < ss->n; i++) {
         ss->switches[i].driver->class->wait(ss->switches[i].driver);
     }
@@ -721,27 +630,10 @@ switches_alarms(const struct switches *ss, struct json *alarms)
                       ss->switches[i].name, d->class->name, status.reason);
         }
     }
-    if (probes_links(ss)) {
-        link_check_alarms(ss->links, alarms);
-    }
-}
-
-size_t
-switches_n_wrong_cables(const struct switches *ss)
-{
-    struct json *alarms = json_array_create_empty();
-    size_t n;
-
-    if (probes_links(ss)) {
-        link_check_alarms(ss->links, alarms);
-    }
-    n = alarms->array.n;
-    json_destroy(alarms);
-    return n;
 }
 
 /* Returns {"switches": [...], "applied"}, with a topology also "paths" and
- * "links_down", and "wiring" if links are probed. */
+ * "links_down". */
 struct json *
 switches_status(const struct switches *ss)
 {
@@ -762,9 +654,6 @@ switches_status(const struct switches *ss)
             json_array_add(paths, path_to_json(ss, &p[i]));
         }
         json_object_put(status, "paths", paths);
-        if (ss->links) {
-            json_object_put(status, "wiring", link_check_to_json(ss->links));
-        }
         json_put_integer(status, "links_down", routes_n_down(ss->routes));
     }
     return status;

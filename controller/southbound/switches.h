@@ -25,7 +25,7 @@
  *
  *    struct switches *ss = switches_create();
  *
- *    switches_set_topology(ss, topology, &key);  // Optional.
+ *    switches_set_topology(ss, topology);        // Optional.
  *    switches_add(ss, "tcp:192.0.2.1:6653");     // Others.
  *    for (;;) {
  *        switches_run(ss);
@@ -46,7 +46,6 @@ struct cluster;
 struct fabric;
 struct flow_table;
 struct json;
-struct lldp_key;
 struct policy;
 struct routes;
 struct switches;
@@ -55,8 +54,7 @@ struct topology;
 struct switches *switches_create(void);
 void switches_destroy(struct switches *);
 
-void switches_set_topology(struct switches *, struct topology *,
-                           const struct lldp_key *);
+void switches_set_topology(struct switches *, struct topology *);
 void switches_add(struct switches *, const char *target);
 char *switches_add_identity(struct switches *, const char *text);
 
@@ -75,9 +73,6 @@ double switches_applied(const struct switches *);
 /* Appends each active alarm to 'alarms' (wire/alarm.h). */
 void switches_alarms(const struct switches *, struct json *alarms);
 
-/* Returns the number of alarms about links. */
-size_t switches_n_wrong_cables(const struct switches *);
-
 struct json *switches_status(const struct switches *);
 
 /* Returns the number of switches; each is counted once for each driver. */
@@ -90,10 +85,8 @@ int64_t switches_newest(const struct switches *, size_t i, const char **name);
 /* Returns the flows of a switch outside the topology. */
 struct flow_table *switch_flows_alone(const struct policy *);
 
-/* Returns the flows of switch 'sw' of the topology.  With 'probes', probes
- * (link-check.h) from links to other switches are sent to the controller;
- * probes from hosts are not. */
+/* Returns the flows of switch 'sw' of the topology. */
 struct flow_table *switch_flows(const struct policy *, const struct topology *,
-                                const struct routes *, int sw, bool probes);
+                                const struct routes *, int sw);
 
 #endif /* controller/southbound/switches.h */

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from optuna.pruners import BasePruner
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-from stagecoach_client import announce, quietly, tell  # noqa: E402
+from stagecoach_client import announce_changes, quietly, tell  # noqa: E402
 
 
 class Stagecoach(BasePruner):
@@ -39,13 +39,10 @@ class Stagecoach(BasePruner):
     @quietly
     def announce(self, study, gone=None):   # Other processes' trials, too.
         with self.lock:
-            before, self.stages = self.stages, {}
+            stages = {}
             for t in study.get_trials(deepcopy=False):
                 rung = bisect.bisect_right(self.rungs, t.last_step or 0)
                 out = t.state.is_finished() or gone and gone.number == t.number
                 if not out and self.name(t):
-                    self.stages.setdefault(rung, []).append(self.name(t))
-            for rung in sorted({*before, *self.stages} - {len(self.rungs)}):
-                if before.get(rung) != self.stages.get(rung):
-                    self.worker.submit(announce, self, rung,
-                                       self.stages.get(rung))
+                    stages.setdefault(rung, []).append(self.name(t))
+            announce_changes(self, stages)

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from ray.tune import Callback
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-from stagecoach_client import announce, claim, quietly, tell  # noqa: E402
+from stagecoach_client import (  # noqa: E402
+    announce_changes, claim, quietly, tell)
 
 
 class Stagecoach(Callback):
@@ -36,14 +37,11 @@ class Stagecoach(Callback):
     @quietly
     def on_step_end(self, iteration, trials, **info):
         with self.lock:
-            before, self.stages = self.stages, {}
+            stages = {}
             for job in (t.trial_id for t in trials if t.status == "RUNNING"):
                 rung = bisect.bisect_right(self.rungs, self.steps.get(job, 0))
-                self.stages.setdefault(rung, []).append(job)
-            for rung in sorted({*before, *self.stages} - {len(self.rungs)}):
-                if before.get(rung) != self.stages.get(rung):
-                    self.worker.submit(announce, self, rung,
-                                       self.stages.get(rung))
+                stages.setdefault(rung, []).append(job)
+            announce_changes(self, stages)
 
 
 def find(result, name):         # "a/b" is also member "b" of member "a".

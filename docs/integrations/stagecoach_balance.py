@@ -26,15 +26,19 @@ class Config(ctypes.Structure):
 def library():
     """Returns the functions of the library.  Raises OSError without it."""
     lib = ctypes.CDLL("libstagecoach-balance.so.0")
-    manager, number = ctypes.c_void_p, ctypes.c_double
+    pointer, number = ctypes.c_void_p, ctypes.c_double
+    numbers = ctypes.POINTER(number)
     for name, result, *arguments in (
-            ("create", ctypes.c_void_p, ctypes.POINTER(Config),
-             ctypes.POINTER(manager)),
-            ("destroy", None, manager),
-            ("next", ctypes.POINTER(ctypes.c_uint32), manager),
-            ("report", ctypes.c_int, manager, ctypes.c_int, ctypes.c_uint32,
-             number, number, number)):
-        function = getattr(lib, "batch_size_manager_" + name)
+            ("manager_create", pointer, ctypes.POINTER(Config),
+             ctypes.POINTER(pointer)),
+            ("manager_destroy", None, pointer),
+            ("manager_next", ctypes.POINTER(ctypes.c_uint32), pointer),
+            ("manager_report", ctypes.c_int, pointer, ctypes.c_int,
+             ctypes.c_uint32, number, number, number),
+            ("meter_create", pointer, ctypes.c_int),
+            ("meter_destroy", None, pointer),
+            ("meter_read", None, pointer, numbers, numbers)):
+        function = getattr(lib, "batch_size_" + name)
         function.restype, function.argtypes = result, arguments
     return lib
 
@@ -83,6 +87,23 @@ class BatchSizes:
                              "is allowed")
 
 
+class Meter:
+    """Measures what other programs use of this machine; 'threads' of this
+    process compute."""
+
+    def __init__(self, threads=1):
+        self.meter = ctypes.c_void_p(library().batch_size_meter_create(threads))
+        weakref.finalize(self, library().batch_size_meter_destroy, self.meter)
+
+    def read(self):
+        """Returns the parts, 0 to 1, of processors and of memory that they
+        used since the last call."""
+        cpu, memory = ctypes.c_double(), ctypes.c_double()
+        library().batch_size_meter_read(self.meter, ctypes.byref(cpu),
+                                        ctypes.byref(memory))
+        return cpu.value, memory.value
+
+
 class DdpBalance:
     """Divides batches of 'batch' samples among the workers of
     DistributedDataParallel, in the default process group.
@@ -108,6 +129,7 @@ class DdpBalance:
         self.rank, self.world = self.dist.get_rank(), self.dist.get_world_size()
         self.manager = (BatchSizes(self.world, batch, **options)
                         if self.rank == 0 else None)
+        self.meter = Meter(torch.get_num_threads())
 
     def begin(self, sizes=None):
         """Begins an iteration.  Returns the slice of the batch that is this
@@ -137,11 +159,13 @@ class DdpBalance:
         done = self.dist.all_reduce(gradients, async_op=True).get_future()
         return done.then(lambda future: future.value()[0])
 
-    def end(self, seconds=None, cpu=0.0, memory=0.0):
+    def end(self, seconds=None, cpu=None, memory=None):
         """Reports the iteration.  By default the time is that from begin() to
-        the last gradient.  A GPU computes asynchronously: pass the 'seconds'
-        that its events measured.  The loads are as in BatchSizes.report()."""
-        mine = self.torch.tensor([self.n, seconds or self.seconds, cpu, memory],
+        the last gradient, and the loads are measured.  A GPU computes
+        asynchronously: pass the 'seconds' that its events measured."""
+        loads = [known if given is None else given for given, known in
+                 zip((cpu, memory), self.meter.read())]
+        mine = self.torch.tensor([self.n, seconds or self.seconds, *loads],
                                  dtype=self.torch.float64)
         reports = ([self.torch.empty_like(mine) for _ in range(self.world)]
                    if self.rank == 0 else None)

@@ -12,10 +12,11 @@ import json
 import logging
 import math
 import os
+import re
 import socket
 import ssl
 from contextlib import ExitStack, closing
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 SAID = []                       # The failure that was logged.
 RUNDIR = "/run/stagecoach"
@@ -76,11 +77,13 @@ def connect():
             connection.sock.connect(f"{rundir}/rest.sock")
             stack.pop_all()
             return connection
+    address = re.fullmatch(r"https://([^/@\s]+:\d{1,5})/?", url)
+    if not address:
+        raise ValueError(f'STAGECOACH_REST: "{url}"; expected https://c1:8443')
     context = ssl.create_default_context(cafile=tls and f"{tls}/ca.pem" or None)
     if tls and os.path.exists(f"{tls}/identity.pem"):
         context.load_cert_chain(f"{tls}/identity.pem")
-    return http.client.HTTPSConnection(urlsplit(url).netloc, timeout=6,
-                                       context=context)
+    return http.client.HTTPSConnection(address[1], timeout=6, context=context)
 
 
 def ask(method, path, body=None):
@@ -118,3 +121,10 @@ def announce(search, rung, jobs):       # The stage's jobs now; none: its end.
         ask("PUT", path, {"weight": 1})
         if ask("PUT", stage, body) == 404:
             raise OSError(f"PUT {stage}: there is no such thing")
+
+
+def announce_changes(search, stages):   # By rung, the jobs that run toward it.
+    before, search.stages = search.stages, stages
+    for rung in sorted({*before, *stages} - {len(search.rungs)}):
+        if before.get(rung) != stages.get(rung):
+            search.worker.submit(announce, search, rung, stages.get(rung))

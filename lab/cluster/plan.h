@@ -137,7 +137,7 @@ char *plan_program(const struct plan *, const char *name);
 /* Writes 'text' to 'file'.  Returns NULL or a message. */
 char *plan_write_text(const char *file, const char *text);
 
-/* Writes CLUSTER.json (docs/interfaces.md).  Returns NULL or a message. */
+/* Writes CLUSTER.json (stagecoach-scenario(5)).  Returns NULL or a message. */
 char *plan_write_cluster(const struct plan *, const char *file);
 
 /* Database members and controllers

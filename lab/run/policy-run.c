@@ -327,6 +327,8 @@ run_in_cluster(struct policy_run *pr)
         }
         ask_controller(pr);
         ask_switches(pr);
+    } else if (!error) {
+        error = xstrdup("interrupted");
     }
 
     sampler_destroy(pr->sampler);

@@ -7,8 +7,8 @@
 #include "order/problem/memory.h"
 
 #define TINY 1e-9    /* What rounding leaves of 0. */
-#define RAISE 1e-9   /* Of costs. */
-#define MAX_STEPS 50 /* For each row and variable. */
+#define RAISE 1e-9   /* Amount by which costs are raised. */
+#define MAX_STEPS 50 /* Limit for each row and variable. */
 
 void
 cover_begin(struct cover *c, size_t n_variables)

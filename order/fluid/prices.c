@@ -24,19 +24,21 @@
 struct prices {
     const struct fluid *f;
     double begin;             /* Of the first search. */
-    double slice;             /* Begins of groups are so far apart. */
+    double slice;             /* Seconds from the begin of one group to the
+                               * next. */
     double cell, step;        /* Seconds. */
     size_t n_each, n;         /* Elements of a group, and of all. */
     double *price;            /* By group, port and cell; a search pays those
                                * of its group and of those before it. */
-    double *use;              /* Seconds that are served, likewise. */
-    double *direction, *best; /* Likewise. */
+    double *use;              /* Seconds that are served, by group, port and
+                               * cell. */
+    double *direction, *best; /* By group, port and cell. */
     double *paid;             /* By port and cell: by the searches of a
                                * group. */
     double *job_cost;         /* By job and end of its rung. */
     double *cost;             /* By rung and end: least cost of its search
                                * until then. */
-    size_t *last;             /* Likewise: end of the rung before. */
+    size_t *last;             /* By rung and end: end of the rung before. */
 };
 
 static size_t

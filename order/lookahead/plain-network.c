@@ -10,7 +10,7 @@
 #include "order/lookahead/judge.h"
 #include "order/problem/memory.h"
 
-/* A search that has ended may have another stage for so many seconds. */
+/* Seconds after its end within which a search may begin another stage. */
 #define PAUSE_S 10
 
 /* A stage of a search, as it is at its begin. */

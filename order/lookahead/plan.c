@@ -25,7 +25,7 @@
 /* A plan must be better than the best one by such a share. */
 #define BETTER 1e-3
 
-/* So many changes in a row that are no better end the search. */
+/* Number of changes in a row without an improvement that ends the search. */
 #define MAX_FAILED 60
 
 struct planner {

@@ -28,12 +28,11 @@
  * With other guesses in each plan, plans change with the guesses, and half of
  * the gain is lost; so each search keeps its guesses.  With 60, 240 and 900
  * runs in a second the gain is the same: what is lost is that survivors are
- * not known (docs/findings.md).
+ * not known (docs/notes/tried.md).
  *
  * Without a limit of time it depends only on its arguments.  Needs memory for
  * the time of the call only.  Different threads may plan at the same time. */
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct judge_situation;

@@ -3,7 +3,6 @@
 #include "order/primal-dual/port-load.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "order/primal-dual/permute-kernel.h"

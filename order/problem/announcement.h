@@ -15,10 +15,10 @@
  * as long if nothing is added (24 seeds of four families of order-iterating).
  * Adding what it hid once gives 0.95 to 1.09, twice 1.07 to 1.27.
  *
- * Where no search announces anything, nobody gains by silence, and adding what
- * was hidden lengthens the mean by 8 to 17 %, because searches that are nearly
- * done wait for those that have just begun.  Therefore what a search hid
- * counts by the candor of the others: the share of their later stages that
+ * Where no search announces anything, no search gains by silence, and adding
+ * what was hidden lengthens the mean by 8 to 17 %, because searches that are
+ * nearly done wait for those that have just begun.  Therefore what a search
+ * hid counts by the candor of the others: the share of their later stages that
  * they have announced.
  *
  * If the bytes that it announces are too few, this is such a debt as well,
@@ -84,8 +84,8 @@ double announcement_debt(const struct announcement *,
                          const struct candor *candor);
 
 /* Appends a rung of 'owed' iterations to the 'n' 'rungs' of a search, at least
- * one, for those who simulate it: a search that owes would otherwise seem to
- * end early.  Returns the new number. */
+ * one, for a simulation: a search that owes would otherwise seem to end early.
+ * Returns the new number. */
 size_t announced_rungs_add(struct announced_rung *rungs, size_t n,
                            double owed);
 

@@ -58,7 +58,9 @@ struct iteration_need {
     double work;                /* Seconds of all ports until the search ends;
                                  * 0 if unknown. */
     double slowest;             /* Seconds that the slowest job of the stage
-                                 * still needs without competitors. */
+                                 * still needs without competitors; 0 if all
+                                 * are urgent: trials that are judged one by
+                                 * one, see trials.h. */
 };
 
 /* Returns the urgency, above 0 and at most 1, of a job that still needs

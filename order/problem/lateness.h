@@ -23,7 +23,7 @@
  * That guides and does not enforce the limit: weights that do cost 9 % of the
  * mean, because most searches that have waited are served faster than in the
  * plain network afterwards, and only a simulation tells which are not
- * (docs/findings.md).
+ * (docs/notes/order.md).
  *
  * Times in the plain network are estimates, see lookahead/plain-network.h.
  *

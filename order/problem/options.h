@@ -40,6 +40,10 @@ order_is_whole(enum order_kind kind)
     return kind == ORDER_GROUPER;
 }
 
+/* How trials of a search that judges them one by one are ordered, see
+ * trials.h. */
+enum order_trials { ORDER_TRIALS_NEUTRAL, ORDER_TRIALS_PROMISING };
+
 /* Parameters.  Each order reads only its own. */
 struct order_options {
     enum order_kind kind;
@@ -47,6 +51,7 @@ struct order_options {
                                  * limit. */
     bool iterations;            /* stage: the stages of the problem are single
                                  * iterations. */
+    enum order_trials trials;   /* stage, early, stage+early. */
     bool truncate;              /* Assign levels by rank in the whole order, as
                                  * Sincronia does, not by neighborhood. */
     int improve_moves;          /* Maximum number of orders that the local

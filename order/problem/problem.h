@@ -64,6 +64,9 @@ struct order_traits {
                                  * value; 0 if unknown or already reached. */
     double period;              /* Seconds of an iteration without competitors;
                                  * 0 if the job is not periodic. */
+    size_t group;               /* Where jobs iterate, those of a group, from 1
+                                 * on, follow one another and have one
+                                 * level. */
 };
 
 /* One stage.  Read-only outside this module. */

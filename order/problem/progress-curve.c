@@ -19,6 +19,11 @@
 /* Most of the way to its bound that a metric is expected to go still. */
 #define MOST_OF_WAY (2. / 3)
 
+/* Share of a predicted rise by which it may be wrong, and least standard
+ * deviation of a prediction. */
+#define RISE_ERROR (1. / 3)
+#define MIN_DEVIATION 1e-9
+
 /* A sample is late after this multiple of the usual distance. */
 #define LATE 10
 
@@ -173,6 +178,8 @@ refit(struct progress_curve *curve)
         curve->limit = curve->floor + fit.limit;
         curve->span = fit.span;
         curve->exponent = fit.exponent;
+        curve->scatter =
+            sqrt(fmax(fit.error, 0) * (1 - FADE) / (1 - pow(FADE, curve->n)));
         curve->fitted = true;
     }
 }
@@ -321,4 +328,23 @@ progress_curve_to_theta(struct progress_curve *curve,
     distance = limit - early_end_value(options, limit, span, exponent, most);
     distance = fmax(distance, DBL_EPSILON * limit);
     return fmax(pow(span / distance, 1 / exponent) - 1 - fmax(k, 0), missing);
+}
+
+bool
+progress_curve_predict(struct progress_curve *curve, double k, double *mean,
+                       double *sd)
+{
+    double best, fitted;
+
+    if (curve->n < PROGRESS_MIN_FIT) {
+        return false;
+    }
+    refit(curve);
+    best = curve->samples[curve->n - 1].value;
+    fitted = curve->limit - curve->span * pow(k + 1, -curve->exponent);
+    fitted = fmin(fitted, curve->floor + most_at_last(curve));
+    *mean = fmax(best, fitted);
+    *sd = fmax(hypot(curve->scatter, RISE_ERROR * (*mean - best)),
+               MIN_DEVIATION);
+    return true;
 }

@@ -115,6 +115,7 @@ struct progress_curve {
      * 'span' at least 0. */
     bool fitted;
     double limit, span, exponent;
+    double scatter; /* Standard deviation of the samples. */
 };
 
 /* Initializes the curve of a job that starts at 'now'. */
@@ -132,6 +133,12 @@ void progress_curve_add(struct progress_curve *, double k, double value,
  * fit. */
 double progress_curve_to_theta(struct progress_curve *,
                                const struct progress_options *, double k);
+
+/* Predicts the metric after 'k' iterations, with a standard deviation above 0:
+ * samples scatter, and the rise that is still to come is known to a third.
+ * Returns false with fewer than PROGRESS_MIN_FIT samples. */
+bool progress_curve_predict(struct progress_curve *, double k, double *mean,
+                            double *sd);
 
 /* Stores 'gain' and 'early' of struct order_traits.  'k' is the current
  * iteration, at least that of the last sample.  'iteration_s' is the duration

@@ -38,7 +38,7 @@ take_pace(const struct job_end *job, double *left)
 }
 
 /* Sets the paces of the jobs that have not ended.  Returns the time until the
- * next of them ends, INFINITY if there is none. */
+ * next of them ends, or INFINITY. */
 static double
 find_paces(const struct job_end *jobs, size_t n, const double *iterations,
            double *left, int n_ports, double *paces)

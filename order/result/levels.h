@@ -40,8 +40,9 @@ int fold_depth(struct fold *, const int *ports, int n, int stride);
  * been computed. */
 int fold_level(const struct fold *, int depth, int n_levels);
 
-/* Stores the level of each stage of 'order', 0 to 'n_levels' - 1, in
- * 'level'. */
+/* Stores the level of each stage of 'order', 0 to 'n_levels' - 1, in 'level'.
+ * Stages of one group (struct order_traits) that follow one another are one
+ * element. */
 void levels_assign(const struct order_problem *, const int *order,
                    int n_levels, int *level);
 

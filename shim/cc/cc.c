@@ -260,8 +260,8 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
 }
 
 /* A SYN of the remote end changes nothing until the host has taken it, nor
- * does one that repeats a SYN-ACK: who could reset a connection by it would be
- * without limits. */
+ * does one that repeats a SYN-ACK: a connection that a SYN could reset would
+ * escape its limits. */
 static void
 remote_syn(const struct segment *seg, const struct segment_options *o,
            struct cc_flow *flow, uint64_t now)

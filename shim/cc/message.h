@@ -3,8 +3,8 @@
 #ifndef SHIM_CC_MESSAGE_H
 #define SHIM_CC_MESSAGE_H 1
 
-/* What shims tell each other: hellos, by which they detect each other, and
- * messages, with the rates that a receiver grants.
+/* Messages between shims: hellos, by which they detect each other, and grants,
+ * the rates of a receiver.
  *
  * A host without a shim must never receive a message for a shim.  So a shim
  * adds a TCP option to segments without data (SYN, SYN-ACK, and some ACKs of
@@ -43,7 +43,7 @@
  *    7       1     number of grants, 0 to 31
  *    8       8     nonce that the receiver of the message expects
  *    16      8     nonce that the sender of the message expects
- *    24      8     number of the message, larger than that of earlier ones
+ *    24      8     number of the message, above the earlier numbers
  *    32      16    each grant:
  *                    0   2   port of the flow's sender
  *                    2   2   port of its receiver

@@ -4,12 +4,13 @@
 
 #include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "shim/classify/flow-cache.h"
 
-/* Without packets for so long a record is idle: another may replace it if its
- * job has more than its share. */
+/* A record without packets for this time is idle: another may replace it if
+ * its job has more than its share. */
 #define IDLE_NS UINT64_C(5000000000)
 #define MOST_NS 100000u /* Between two searches for the job with most. */
 #define N_TRIES 4       /* Records to look at for an idle one. */

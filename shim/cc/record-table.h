@@ -31,10 +31,8 @@
  * secret of the table.  One thread, but for record_table_refused(); nothing is
  * allocated after the start. */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/shares.h"
 #include "wire/shim-protocol.h"

@@ -34,9 +34,9 @@
  * a fabric differ by less than the time that packets wait in the sender's
  * shim, and queues make samples longer, never shorter, so that the shortest
  * one of the last seconds counts.  The table is bounded, and the jobs share it
- * (record-table.h): a record counts for that of its jobs which has fewest.  A
- * host without packets for a minute has none.  If there is no space, only
- * windows limit the flows.
+ * (record-table.h): a record counts for the one of its jobs that has the
+ * fewest.  The record of a host without packets for a minute is removed.  If
+ * there is no space, only windows limit the flows.
  *
  * One thread, but for keys and lists, which remote_shims_run() takes and
  * gives.  Nothing is allocated after the start.  Times are nanoseconds of a
@@ -160,7 +160,8 @@ remote_shims_share(struct remote_shims *p, struct remote_shim *rs,
 }
 
 /* Takes keys, gives lists, and checks the next few records: one that is old is
- * removed.  Returns one whose shim is to be asked for an answer, or NULL. */
+ * removed.  Returns a record whose shim must be asked for an answer, or NULL.
+ */
 struct remote_shim *remote_shims_run(struct remote_shims *, uint64_t now);
 
 /* Returns true if messages to the shim and its pacing count. */

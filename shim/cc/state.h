@@ -120,8 +120,8 @@ struct cc_leaving {
 struct cc_flow {
     struct record record;
     struct remote_shim *remote; /* Shared by all flows to its host, or NULL. */
-    uint32_t remote_number;     /* That of its record: with another one it is
-                                 * another host's. */
+    uint32_t remote_number;     /* Number of the record of 'remote'.  A record
+                                 * with another number is of another host. */
     bool ended;                 /* A FIN or RST was seen. */
     bool has_ecn;               /* The two hosts use ECN themselves. */
     bool hello_sent;            /* On a SYN: a repeated one gets none. */

@@ -166,7 +166,7 @@ burst_train_bin(struct burst_train *t, uint64_t now)
  * before 'now', at most the last BURST_N_BINS - 1, oldest first.  Returns
  * their number.  For a bin that the counting thread is closing, the value may
  * be that of the next bin. */
-uint64_t
+static uint64_t
 burst_train_bins(const struct burst_train *t, uint64_t now, uint64_t since,
                  uint32_t bins[BURST_N_BINS])
 {

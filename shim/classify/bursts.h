@@ -101,8 +101,6 @@ struct bursts {
 };
 
 void burst_train_bin(struct burst_train *, uint64_t now);
-uint64_t burst_train_bins(const struct burst_train *, uint64_t now,
-                          uint64_t since, uint32_t bins[BURST_N_BINS]);
 void burst_train_gap(struct burst_train *, uint64_t now);
 bool burst_train_get(const struct burst_train *, uint64_t now,
                      struct shim_burst_stats *);

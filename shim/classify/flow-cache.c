@@ -58,10 +58,10 @@ slot_of(uint64_t word)
     return word >> SLOT_SHIFT & SLOT_TAG_SLOT;
 }
 
-/* Returns the word of 'bucket' that equals 'wanted' in 'mask', 0 if there is
- * none.  Branch-free, because the position cannot be predicted.  The two words
- * of a 16-byte load are each atomic, which ThreadSanitizer cannot know: with
- * it the portable code shows that the words are all that threads share. */
+/* Returns the word of 'bucket' that equals 'wanted' in 'mask', or 0.
+ * Branch-free, because the position cannot be predicted.  The two words of a
+ * 16-byte load are each atomic, which ThreadSanitizer cannot know: with it the
+ * portable code shows that the words are all that threads share. */
 #if defined __SSE4_1__ && !defined __SANITIZE_THREAD__
 /* Keeps a vector in its register: read from memory a second time, it could be
  * the words of other flows. */

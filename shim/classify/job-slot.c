@@ -17,10 +17,6 @@ _Static_assert(SLOT_TAG_SLOT == SHIM_MAX_SLOTS - 1
 
 struct job_slots {
     struct job_counters counters[SHIM_MAX_SLOTS];
-    struct job_counters *lanes[JOB_SLOTS_MAX_LANES];    /* Counters of each
-                                                         * lane, lane 0 being
-                                                         * 'counters'; or
-                                                         * NULL. */
     uint32_t words[2 * SHIM_MAX_SLOTS]; /* By slot and SLOT_TAG_CONTROL: a
                                          * struct treatment, 0: not in use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
@@ -48,7 +44,6 @@ job_slots_create(void)
     struct job_slots *js = allocate_lines(sizeof *js);
 
     memset(js, 0, sizeof *js);
-    js->lanes[0] = js->counters;
     for (int i = 0; i < SHIM_LEVEL_DEFAULT; i++) {
         js->level_dscps |= UINT64_C(1) << dscps[i];
     }
@@ -59,24 +54,9 @@ job_slots_create(void)
     return js;
 }
 
-/* Makes counters for 'n' lanes, including lane 0, at most
- * JOB_SLOTS_MAX_LANES. */
-void
-job_slots_add_lanes(struct job_slots *js, unsigned int n)
-{
-    for (unsigned int i = 1; i < n; i++) {
-        js->lanes[i] = (js->lanes[i] ? js->lanes[i]
-                        : allocate_lines(sizeof js->counters));
-        memset(js->lanes[i], 0, sizeof js->counters);
-    }
-}
-
 void
 job_slots_destroy(struct job_slots *js)
 {
-    for (int i = 1; js && i < JOB_SLOTS_MAX_LANES; i++) {
-        free(js->lanes[i]);
-    }
     free(js);
 }
 
@@ -94,16 +74,13 @@ static void
 read_counters(const struct job_slots *js, uint16_t slot,
               struct job_counters *to)
 {
-    memset(to, 0, sizeof *to);
-    for (int i = 0; i < JOB_SLOTS_MAX_LANES && js->lanes[i]; i++) {
-        const struct job_counters *from = &js->lanes[i][slot];
+    const struct job_counters *from = &js->counters[slot];
 
-        to->tx_packets += counter_get(&from->tx_packets);
-        to->tx_bytes += counter_get(&from->tx_bytes);
-        to->rx_packets += counter_get(&from->rx_packets);
-        to->rx_bytes += counter_get(&from->rx_bytes);
-        to->tx_dropped += counter_get(&from->tx_dropped);
-    }
+    to->tx_packets = counter_get(&from->tx_packets);
+    to->tx_bytes = counter_get(&from->tx_bytes);
+    to->rx_packets = counter_get(&from->rx_packets);
+    to->rx_bytes = counter_get(&from->rx_bytes);
+    to->tx_dropped = counter_get(&from->tx_dropped);
 }
 
 static bool
@@ -484,8 +461,8 @@ job_slots_count_tx(struct job_slots *js, const uint16_t *slots,
 }
 
 void
-job_slots_count_rx(struct job_slots *js, unsigned int lane,
-                   const uint16_t *slots, const uint32_t *lengths, uint32_t n)
+job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
+                   const uint32_t *lengths, uint32_t n)
 {
-    count_burst(js->lanes[lane], false, slots, lengths, n);
+    count_burst(js->counters, false, slots, lengths, n);
 }

@@ -29,9 +29,7 @@
  *    changed = job_slots_classes(js, &seen, classes);
  *
  * The control thread changes slots, the loop adds to the counters, both may
- * read.  Each further thread that counts has separate counters, made by
- * job_slots_add_lanes() before the threads start; reading sums them up.  Times
- * are nanoseconds of CLOCK_MONOTONIC. */
+ * read.  Times are nanoseconds of CLOCK_MONOTONIC. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,11 +83,8 @@ typedef uint16_t job_class;
 
 struct job_slots;
 
-#define JOB_SLOTS_MAX_LANES 16
-
 struct job_slots *job_slots_create(void);
 void job_slots_destroy(struct job_slots *);
-void job_slots_add_lanes(struct job_slots *, unsigned int n);
 
 /* The control thread. */
 int job_slots_set(struct job_slots *, const struct shim_slot *);
@@ -122,8 +117,7 @@ bool job_slots_classes(const struct job_slots *, uint32_t *seen,
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
 void job_slots_count_tx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);
-void job_slots_count_rx(struct job_slots *, unsigned int lane,
-                        const uint16_t *slots, const uint32_t *lengths,
-                        uint32_t n);
+void job_slots_count_rx(struct job_slots *, const uint16_t *slots,
+                        const uint32_t *lengths, uint32_t n);
 
 #endif /* shim/classify/job-slot.h */

@@ -219,11 +219,22 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
     parse_type(frame, length, at, type, from_host, p);
 }
 
+/* Returns true if 'port' belongs to a kind of tunnel: it is 'given', or
+ * without that a usual one which is not given to the other kind. */
+static bool
+is_tunnel_port(uint16_t port, uint32_t given, uint32_t given_to_other,
+               uint16_t usual, uint16_t usual_too)
+{
+    return given ? port == given
+                 : port != given_to_other
+                       && (port == usual || port == usual_too);
+}
+
 /* Returns the type of what a datagram 'udp' of 'size' bytes carries if it is
  * one of VXLAN or Geneve, else 0.  Stores the size of the headers. */
 static uint16_t
-find_payload(const uint8_t *udp, size_t size, uint32_t vxlan_port,
-             size_t *headers)
+find_payload(const uint8_t *udp, size_t size,
+             const struct prefix_list *tunnels, size_t *headers)
 {
     uint16_t port = get_be16(udp + 2);
     const uint8_t *tunnel = udp + UDP_SIZE;
@@ -232,13 +243,14 @@ find_payload(const uint8_t *udp, size_t size, uint32_t vxlan_port,
     if (size < *headers) {
         return 0;
     }
-    if (port == vxlan_port
-        || (!vxlan_port && (port == VXLAN_PORT || port == VXLAN_LINUX_PORT))) {
+    if (is_tunnel_port(port, tunnels->vxlan_port, tunnels->geneve_port,
+                       VXLAN_PORT, VXLAN_LINUX_PORT)) {
         return tunnel[0] & VXLAN_HAS_ID ? TYPE_ETHERNET : 0;
     }
     *headers = UDP_SIZE + GENEVE_SIZE + (tunnel[0] & GENEVE_OPTIONS) * 4;
-    return (port == GENEVE_PORT && *headers <= size
-                    && !(tunnel[0] & GENEVE_VERSION)
+    return (is_tunnel_port(port, tunnels->geneve_port, tunnels->vxlan_port,
+                           GENEVE_PORT, GENEVE_PORT)
+                    && *headers <= size && !(tunnel[0] & GENEVE_VERSION)
                     && !(tunnel[1] & GENEVE_CONTROL)
                 ? get_be16(tunnel + 2)
                 : 0);
@@ -247,13 +259,12 @@ find_payload(const uint8_t *udp, size_t size, uint32_t vxlan_port,
 /* Does that for '*p', the result of parse_frame() for 'frame', which may also
  * be IP in IP. */
 static uint16_t
-find_tunnel(const uint8_t *frame, const struct parsed *p, uint32_t vxlan_port,
-            size_t *headers)
+find_tunnel(const uint8_t *frame, const struct parsed *p,
+            const struct prefix_list *tunnels, size_t *headers)
 {
     *headers = 0;
     if (p->kind == PARSED_FLOW && p->key.protocol == IPPROTO_UDP) {
-        return find_payload(frame + p->l4, p->end - p->l4, vxlan_port,
-                            headers);
+        return find_payload(frame + p->l4, p->end - p->l4, tunnels, headers);
     } else if (p->kind != PARSED_IP) {
         return 0;
     }
@@ -271,7 +282,7 @@ find_inner(const uint8_t *frame, bool from_host,
            struct parsed *inner)
 {
     size_t headers, size;
-    uint16_t type = find_tunnel(frame, p, tunnels->vxlan_port, &headers);
+    uint16_t type = find_tunnel(frame, p, tunnels, &headers);
     const uint8_t *inside = frame + p->l4 + headers;
 
     if (!type || !prefix_list_has(tunnels, p->key.family, p->key.local)

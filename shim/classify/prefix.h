@@ -38,7 +38,10 @@ struct address_prefix {
 struct prefix_list {
     struct address_prefix prefixes[PREFIX_LIST_MAX];
     int n;                      /* 0 to PREFIX_LIST_MAX. */
-    uint32_t vxlan_port;        /* Of these tunnels; 0: 4789 and 8472. */
+
+    /* Of these tunnels; 0: the usual ones that the other one does not have,
+     * 4789 and 8472, and 6081. */
+    uint32_t vxlan_port, geneve_port;
 };
 
 /* Reads "ADDRESS" or "ADDRESS/BITS". */

@@ -13,22 +13,18 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "wire/buffer.h"
 
-#define CAPTURE_MS 10           /* Time between two reads of the tap. */
 #define MAX_BACKLOG                                         \
     (4u << 20) /* Bytes that wait for a client before it is \
                 * disconnected. */
-#define CAPTURE_BATCH (256u << 10)      /* Bytes sent at a time. */
 
 struct client {
     int fd;                     /* -1: this element is free. */
-    bool captures;              /* Receives captured frames. */
     bool closing;               /* Disconnect when its replies are sent. */
     struct buffer rx, tx;
 };
@@ -38,7 +34,6 @@ struct server {
     char *path;                 /* Removed at the end; NULL: not ours. */
     char *published_path;       /* 'path' after server_publish(), or NULL. */
     int fd;                     /* Listening socket. */
-    bool captures;              /* A client receives captured frames. */
     void *request, *reply;      /* Aligned bodies of the current request and
                                  * of its reply, SHIM_MAX_MESSAGE bytes. */
     struct client clients[SERVER_MAX_CLIENTS];
@@ -353,7 +348,7 @@ get_refused(const struct server_config *c, struct shim_refused *refused)
 {
     size_t n = 0;
 
-    for (uint16_t slot = 1; slot < SHIM_MAX_SLOTS; slot++) {
+    for (uint16_t slot = 0; slot < SHIM_MAX_SLOTS; slot++) {
         refused[n] = (struct shim_refused){
             .slot = slot,
             .records = c->cc ? cc_refused(c->cc, slot) : 0,
@@ -404,36 +399,11 @@ get_peers(const struct server_config *c, struct shim_peer *peers,
     return 0;
 }
 
-static struct client *
-find_capturer(struct server *s)
-{
-    for (int i = 0; i < SERVER_MAX_CLIENTS; i++) {
-        if (s->clients[i].fd >= 0 && s->clients[i].captures) {
-            return &s->clients[i];
-        }
-    }
-    return NULL;
-}
-
-static int
-begin_capture(struct server *s, struct client *c)
-{
-    struct client *other = find_capturer(s);
-
-    if (other && other != c) {
-        return EBUSY;
-    }
-    tap_start(s->config.tap, s->request);
-    c->captures = s->captures = true;
-    return 0;
-}
-
 /* Executes a valid request with a body of 'size' bytes.  Returns its status,
  * EOPNOTSUPP if 'type' is not a request, and stores the size of the reply's
  * body. */
 static int
-execute(struct server *s, struct client *client, uint16_t type, size_t size,
-        size_t *reply_size)
+execute(struct server *s, uint16_t type, size_t size, size_t *reply_size)
 {
     const struct server_config *c = &s->config;
     const void *body = s->request;
@@ -493,8 +463,6 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         return take_over(c, body, s->reply, reply_size);
     case SHIM_CONNECTIONS:
         return get_connections(c, s->reply, reply_size);
-    case SHIM_CAPTURE:
-        return begin_capture(s, client);
     default:
         return EOPNOTSUPP;
     }
@@ -509,7 +477,7 @@ handle_request(struct server *s, struct client *c, const struct shim_msg *msg,
 
     if (!status) {
         memcpy(s->request, body, size);
-        status = execute(s, c, msg->type, size, &reply_size);
+        status = execute(s, msg->type, size, &reply_size);
     }
     c->closing = status == EPROTO;
     send_message(c, msg->type, msg->xid, status, s->reply, reply_size);
@@ -540,8 +508,8 @@ handle_requests(struct server *s, struct client *c)
     }
 }
 
-/* Receives and handles requests, sends replies and events, and closes the
- * connection if it has ended. */
+/* Receives and handles requests, sends replies, and closes the connection if
+ * it has ended. */
 static void
 run_client(struct server *s, struct client *c)
 {
@@ -566,32 +534,6 @@ run_client(struct server *s, struct client *c)
     if (error || (c->closing && !buffer_size(&c->tx))) {
         close_client(c);
     }
-}
-
-/* Sends captured frames, as fast as the client reads them.  A capture ends
- * with the client's connection. */
-static void
-send_captured(struct server *s)
-{
-    static uint64_t batch[CAPTURE_BATCH / sizeof(uint64_t)];
-    struct client *c = find_capturer(s);
-    size_t size;
-
-    if (!c) {
-        tap_stop(s->config.tap);
-        s->captures = false;
-        return;
-    }
-    while (c->fd >= 0 && !c->closing && buffer_size(&c->tx) < MAX_BACKLOG / 2
-           && (size = tap_take(s->config.tap, batch, sizeof batch))) {
-        send_message(c, SHIM_CAPTURED, 0, 0, batch, size);
-    }
-}
-
-int
-server_timeout(const struct server *s, int max)
-{
-    return s->captures && max > CAPTURE_MS ? CAPTURE_MS : max;
 }
 
 int
@@ -619,9 +561,6 @@ void
 server_run(struct server *s)
 {
     accept_clients(s);
-    if (s->captures) {
-        send_captured(s);
-    }
     for (int i = 0; i < SERVER_MAX_CLIENTS; i++) {
         if (s->clients[i].fd >= 0) {
             run_client(s, &s->clients[i]);

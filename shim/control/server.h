@@ -33,7 +33,6 @@ struct cc;
 struct flow_cache;
 struct job_slots;
 struct server;
-struct tap;
 
 #define SERVER_MAX_CLIENTS 16
 #define SERVER_MAX_FDS (SERVER_MAX_CLIENTS + 1)
@@ -42,7 +41,6 @@ struct server_config {
     struct job_slots *slots;
     struct flow_cache *flows;
     struct bursts *bursts;
-    struct tap *tap;
     struct cc *cc; /* NULL for none. */
     uint64_t boot_id;
     uint32_t mtu;
@@ -88,10 +86,8 @@ void server_abandon(struct server *);
 /* Fills in the events to wait for and returns their number. */
 int server_wait(struct server *, struct pollfd fds[SERVER_MAX_FDS]);
 
-/* Does all that is possible without waiting.  Must be called after each event,
- * and at the latest after server_timeout() milliseconds, which are at most
- * 'max'. */
+/* Does all that is possible without waiting.  Must be called after each
+ * event. */
 void server_run(struct server *);
-int server_timeout(const struct server *, int max);
 
 #endif /* shim/control/server.h */

@@ -76,9 +76,9 @@ show_stats(const void *body, size_t size, FILE *stream)
                  ROW(long_refused),    ROW(cc_flows),
                  ROW(cc_windows),      ROW(cc_grants_sent),
                  ROW(cc_grants_taken), ROW(cc_marks),
-                 ROW(lane_lost),       ROW(untagged),
-                 ROW(cc_forged),       ROW(cc_refused),
-                 ROW(cc_repeated),     ROW(cc_disobeyed) };
+                 ROW(untagged),        ROW(cc_forged),
+                 ROW(cc_refused),      ROW(cc_repeated),
+                 ROW(cc_disobeyed) };
     const struct shim_slot_stats *slots;
     const struct shim_stats *s = body;
 

@@ -8,7 +8,6 @@
 #include <rte_mbuf.h>
 
 #include "base/memory.h"
-#include "shim/capture/tap.h"
 #include "shim/classify/classify.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/tag.h"
@@ -158,8 +157,8 @@ egress_destroy(struct egress *e)
     }
 }
 
-/* Returns the nanoseconds until a queued packet is due, UINT64_MAX if there is
- * none. */
+/* Returns the nanoseconds until a queued packet is due, UINT64_MAX without a
+ * packet. */
 uint64_t
 egress_until_due(const struct egress *e, uint64_t now)
 {
@@ -345,18 +344,6 @@ push_runs(struct egress *e, const struct queue_item *items,
     }
 }
 
-static void
-show_to_tap(struct egress *e, const struct queue_item *items, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        struct rte_mbuf *frame = items[i].packet;
-
-        tap_see(e->config.tap, items[i].slot, false,
-                rte_pktmbuf_mtod(frame, uint8_t *),
-                rte_pktmbuf_data_len(frame), items[i].length, e->now);
-    }
-}
-
 /* Totals of sent frames. */
 struct sent {
     uint64_t packets;
@@ -400,15 +387,11 @@ count_items(struct egress *e, const struct queue_item *items, uint32_t n)
     count_sent(e, &sent);
 }
 
-/* Sends 'frames', which are those of 'items', and counts them.  The tap reads
- * them first, because the port then owns them. */
+/* Sends 'frames', which are those of 'items', and counts them. */
 static void
 send_all(struct egress *e, struct rte_mbuf **frames,
          struct queue_item *items, uint32_t n)
 {
-    if (tap_is_on(e->config.tap)) {
-        show_to_tap(e, items, n);
-    }
     if (port_send_burst(e->config.uplink, frames, n) < n) {
         for (uint32_t i = 0; i < n; i++) {
             items[i].length = frames[i] ? items[i].length : 0;
@@ -459,8 +442,8 @@ subtract_dropped(struct rte_mbuf *const *frames, const struct verdict *v,
     }
 }
 
-/* Fast path: sends the whole burst if the pace and the port allow it and no
- * capture is active.  Otherwise returns false. */
+/* Fast path: sends the whole burst if the pace and the port allow it.
+ * Otherwise returns false. */
 static inline bool
 send_at_once(struct egress *e, struct rte_mbuf **frames,
              const struct verdict *v, uint32_t n, uint64_t now)
@@ -469,7 +452,7 @@ send_at_once(struct egress *e, struct rte_mbuf **frames,
     struct sent sent = { .packets = n };
     uint16_t slots[PORT_BURST];
 
-    if (tap_is_on(e->config.tap) || n > port_tx_space(e->config.uplink)) {
+    if (n > port_tx_space(e->config.uplink)) {
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -46,13 +46,11 @@ struct job_slots;
 struct port;
 struct rank_queues;
 struct rte_mbuf;
-struct tap;
 struct verdict;
 
 struct egress_config {
     struct port *uplink;
     struct job_slots *slots;
-    struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Rate of the uplink, bit/s. */
     uint32_t mtu;
     uint64_t late_ns;           /* Lateness that pacing compensates. */

@@ -8,7 +8,6 @@
 #include <rte_mbuf.h>
 
 #include "base/memory.h"
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/classify.h"
@@ -17,7 +16,6 @@
 #include "shim/clock/counter.h"
 #include "shim/loop/ack-queue.h"
 #include "shim/loop/egress.h"
-#include "shim/loop/lanes.h"
 #include "shim/ports/port.h"
 
 struct forward {
@@ -28,14 +26,10 @@ struct forward {
     struct rte_mempool *pool;   /* Pool of the last frame from the host, for
                                  * messages of 'cc'; NULL before. */
     struct ack_queues acks;
-    struct lanes *lanes;        /* NULL if this is the only one. */
-    unsigned int first;         /* Lane whose frames for the host are sent
-                                 * first in this poll. */
 
     /* Written by the forwarding thread, read by the control thread. */
     uint64_t rx_packets, rx_bytes;
-    bool ended;                 /* Lane 0 receives no more. */
-    bool at_rest;               /* No lane receives any more. */
+    bool ended;                 /* It receives no more. */
     uint32_t last_polls;        /* Polls since 'ending'. */
 
     /* Written by the control thread, read by the forwarding thread. */
@@ -43,6 +37,9 @@ struct forward {
 };
 
 #define MAX_DISCARDS 256 /* Bursts: more than a port's ring holds. */
+#define LAST_POLLS                                      \
+    64 /* Polls after which it stops receiving although \
+        * frames still arrive. */
 
 /* Sends a message of congestion control.  Without a packet buffer it is
  * lost. */
@@ -82,15 +79,15 @@ create_cc(struct forward *f)
     return cc_create(&config);
 }
 
-/* Returns NULL without file descriptors. */
 struct forward *
 forward_create(const struct forward_config *config)
 {
-    struct egress_config egress = {
-        .uplink = config->uplink, .slots = config->slots, .tap = config->tap,
-        .rate_bps = config->rate_bps, .mtu = config->mtu,
-        .late_ns = config->late_ns, .tag = config->tag
-    };
+    struct egress_config egress = { .uplink = config->uplink,
+                                    .slots = config->slots,
+                                    .rate_bps = config->rate_bps,
+                                    .mtu = config->mtu,
+                                    .late_ns = config->late_ns,
+                                    .tag = config->tag };
     struct forward *f = allocate(1, sizeof *f);
 
     f->config = *config;
@@ -99,13 +96,6 @@ forward_create(const struct forward_config *config)
                                          .tunnels = config->tunnels };
     f->egress = egress_create(&egress);
     f->cc = config->cc ? create_cc(f) : NULL;
-    if (config->n_lanes > 1) {
-        f->lanes = lanes_create(config, &f->ending, &f->ended);
-        if (!f->lanes) {
-            forward_destroy(f);
-            return NULL;
-        }
-    }
     return f;
 }
 
@@ -113,14 +103,13 @@ void
 forward_destroy(struct forward *f)
 {
     if (f) {
-        lanes_destroy(f->lanes);
         cc_destroy(f->cc);
         egress_destroy(f->egress);
         free(f);
     }
 }
 
-/* Queues frames that this or another lane has classified. */
+/* Queues classified frames. */
 static inline void
 push_frames(struct forward *f, struct rte_mbuf **frames,
             const struct packet *packets, struct verdict *verdicts,
@@ -223,12 +212,6 @@ receive_from_host(struct forward *f, uint64_t now)
     if (!n) {
         return false;
     }
-    if (f->lanes) {
-        n = lanes_share(f->lanes, true, frames, n);
-        if (!n) {
-            return true;
-        }
-    }
     classify_frames(&f->classifier, frames, n,
                     job_slots_leased(f->config.slots, now), packets, verdicts);
     if (f->cc) {
@@ -242,34 +225,6 @@ receive_from_host(struct forward *f, uint64_t now)
     return true;
 }
 
-/* Queues the frames that other lanes have received from the host.  With
- * congestion control, DSCPs are written here. */
-static bool
-collect_from_lanes(struct forward *f, uint64_t now)
-{
-    bool any = false;
-
-    for (unsigned int i = 1; i < f->config.n_lanes; i++) {
-        struct rte_mbuf *frames[PORT_BURST];
-        struct packet packets[PORT_BURST];
-        struct verdict verdicts[PORT_BURST];
-        uint16_t n = lane_take_sent(lanes_get(f->lanes, i), frames, verdicts,
-                                    PORT_BURST);
-
-        fetch_packets(frames, n, packets);
-        if (f->cc) {
-            n = control_from_host(f, frames, packets, verdicts, n, now);
-            if (f->config.tag) {
-                tag_burst(packets, verdicts, n,
-                          job_slots_level_dscps(f->config.slots));
-            }
-        }
-        push_frames(f, frames, packets, verdicts, n, now);
-        any |= n > 0;
-    }
-    return any;
-}
-
 static void
 count_received(struct forward *f, const uint16_t *slots,
                const uint32_t *lengths, uint32_t n, uint64_t now)
@@ -281,13 +236,13 @@ count_received(struct forward *f, const uint16_t *slots,
     }
     counter_add(&f->rx_packets, n);
     counter_add(&f->rx_bytes, bytes);
-    job_slots_count_rx(f->config.slots, 0, slots, lengths, n);
+    job_slots_count_rx(f->config.slots, slots, lengths, n);
     for (uint32_t i = 0; f->config.bursts && i < n; i++) {
         bursts_count(f->config.bursts, slots[i], BURSTS_RX, lengths[i], now);
     }
 }
 
-/* Sends 'frames' to the host, captures and counts them.  Changes 'slots'. */
+/* Sends 'frames' to the host and counts them.  Changes 'slots'. */
 static inline void
 deliver(struct forward *f, struct rte_mbuf **frames, uint16_t *slots,
         uint16_t n, uint64_t now)
@@ -296,9 +251,6 @@ deliver(struct forward *f, struct rte_mbuf **frames, uint16_t *slots,
 
     for (uint16_t i = 0; i < n; i++) {
         lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
-        tap_see(f->config.tap, slots[i], true,
-                rte_pktmbuf_mtod(frames[i], uint8_t *),
-                rte_pktmbuf_data_len(frames[i]), lengths[n_sent], now);
         slots[n_sent] = slots[i];
         n_sent += port_send(f->config.host, frames[i]);
     }
@@ -313,12 +265,7 @@ receive_from_uplink(struct forward *f, uint64_t now)
     struct packet packets[PORT_BURST];
     uint16_t slots[PORT_BURST];
     uint16_t n = port_receive(f->config.uplink, frames, port_tx_space(host));
-    bool shared = false;
 
-    if (f->lanes) {
-        shared = n > 0;
-        n = lanes_share(f->lanes, false, frames, n);
-    }
     if (n) {
         fetch_packets(frames, n, packets);
         classify_burst_to_host(&f->classifier, packets, n, slots);
@@ -327,74 +274,19 @@ receive_from_uplink(struct forward *f, uint64_t now)
         }
     }
     deliver(f, frames, slots, n, now);
-    return port_flush(host, now) || shared;
-}
-
-/* Sends the frames of another lane to the host, or counts the bursts of frames
- * that the lane has sent itself. */
-static bool
-deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
-{
-    struct lane_arrived arrived[PORT_BURST];
-    struct rte_mbuf *frames[PORT_BURST];
-    struct packet packets[PORT_BURST];
-    uint16_t slots[PORT_BURST], n_frames = 0;
-    uint16_t n = lane_take_arrived(lane, arrived,
-                                   port_tx_space(f->config.host));
-
-    for (uint16_t i = 0; i < n; i++) {
-        if (arrived[i].frame) {
-            frames[n_frames] = arrived[i].frame;
-            slots[n_frames++] = arrived[i].slot;
-        } else if (f->config.bursts) {
-            bursts_count(f->config.bursts, arrived[i].slot, BURSTS_RX,
-                         arrived[i].bytes, now);
-        }
-    }
-    if (f->cc) {
-        fetch_packets(frames, n_frames, packets);
-        n_frames = control_from_uplink(f, frames, packets, slots, n_frames,
-                                       now);
-    }
-    deliver(f, frames, slots, n_frames, now);
-    port_flush(f->config.host, now);
-    return n > 0;
-}
-
-/* Sends the frames of all lanes to the host, each poll beginning with another
- * lane, so that none starves if the port has little space. */
-static bool
-deliver_from_all(struct forward *f, uint64_t now)
-{
-    unsigned int n = f->config.n_lanes;
-    bool any = false;
-
-    f->first = (f->first + 1) % n;
-    for (unsigned int i = 0; i < n; i++) {
-        unsigned int lane = (f->first + i) % n;
-
-        any |= lane ? deliver_from_lane(f, lanes_get(f->lanes, lane), now)
-               : f->ended ? port_flush(f->config.host, now)
-               : receive_from_uplink(f, now);
-    }
-    return any;
+    return port_flush(host, now);
 }
 
 /* Stops receiving after the first poll without frames, so that none is left in
- * the ports, or after LANE_LAST_POLLS. */
+ * the ports, or after LAST_POLLS. */
 static void
 follow_end(struct forward *f, bool received)
 {
     if (!LOAD(&f->ending)) {
         f->last_polls = 0;
         STORE(&f->ended, false);
-        STORE(&f->at_rest, false);
-    } else if (!f->ended
-               && (!received || ++f->last_polls >= LANE_LAST_POLLS)) {
+    } else if (!f->ended && (!received || ++f->last_polls >= LAST_POLLS)) {
         STORE(&f->ended, true);
-        if (f->lanes) {
-            lanes_wake_up(f->lanes);
-        }
     }
 }
 
@@ -402,19 +294,14 @@ follow_end(struct forward *f, bool received)
 bool
 forward_poll(struct forward *f, uint64_t now)
 {
-    bool at_rest = f->ended && (!f->lanes || lanes_have_ended(f->lanes));
-    bool received, sent;
+    bool received = !f->ended && receive_from_host(f, now);
+    bool sent = egress_send(f->egress, now);
 
-    received = !f->ended && receive_from_host(f, now);
-    received |= f->lanes && collect_from_lanes(f, now);
-    sent = egress_send(f->egress, now);
-    received |= f->lanes ? deliver_from_all(f, now)
-                : f->ended ? port_flush(f->config.host, now)
-                : receive_from_uplink(f, now);
-    if (f->cc && !at_rest) {
+    received |= (f->ended ? port_flush(f->config.host, now)
+                          : receive_from_uplink(f, now));
+    if (f->cc && !f->ended) {
         cc_poll(f->cc, now);
     }
-    STORE(&f->at_rest, at_rest);
     follow_end(f, received);
     return received || sent;
 }
@@ -434,7 +321,7 @@ forward_is_ending(const struct forward *f)
 bool
 forward_has_ended(const struct forward *f)
 {
-    return LOAD(&f->at_rest);
+    return LOAD(&f->ended);
 }
 
 static void
@@ -443,13 +330,10 @@ discard_all(struct port *port)
     struct rte_mbuf *frames[PORT_BURST];
     uint16_t n;
 
-    for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        struct port *queue = port_queue(port, i);
-
-        for (int j = 0; j < MAX_DISCARDS
-             && (n = port_receive(queue, frames, PORT_BURST)); j++) {
-            rte_pktmbuf_free_bulk(frames, n);
-        }
+    for (int i = 0;
+         i < MAX_DISCARDS && (n = port_receive(port, frames, PORT_BURST));
+         i++) {
+        rte_pktmbuf_free_bulk(frames, n);
     }
 }
 
@@ -483,20 +367,4 @@ forward_stats(const struct forward *f, struct shim_stats *stats)
     stats->rx_bytes = counter_get(&f->rx_bytes);
     stats->malformed = counter_get(&f->classifier.n_malformed);
     stats->untagged = counter_get(&f->classifier.n_untagged);
-    stats->lane_lost = 0;
-    for (unsigned int i = 1; i < f->config.n_lanes; i++) {
-        lane_add_stats(lanes_get(f->lanes, i), stats);
-    }
-}
-
-struct lane *
-forward_lane(struct forward *f, unsigned int number)
-{
-    return lanes_get(f->lanes, number);
-}
-
-struct wake *
-forward_wake(struct forward *f)
-{
-    return f->lanes ? lanes_main_wake(f->lanes) : NULL;
 }

@@ -9,9 +9,8 @@
  *    host <- count <- uplink
  *
  * One thread does all of it, a burst at a time, and never logs, allocates or
- * waits for another thread.  With several lanes (lanes.h), the others do the
- * first two steps for some of the flows.  Time is an argument: the loop passes
- * clock_now(), a replay the time of its capture.
+ * waits for another thread.  Time is an argument: the loop passes clock_now(),
+ * a replay the time of its capture.
  *
  * Congestion control (shim/cc/) has no packet buffers, so that its tests and
  * fuzzers need no DPDK.  The pipeline passes it the frames of a burst, moves
@@ -29,7 +28,6 @@
  * thread. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/shim-protocol.h"
@@ -41,17 +39,13 @@ struct egress;
 struct flow_cache;
 struct forward;
 struct job_slots;
-struct lane;
 struct port;
-struct tap;
-struct wake;
 
 struct forward_config {
     struct port *host, *uplink;
     struct flow_cache *flows;
     struct job_slots *slots;
     struct bursts *bursts;      /* NULL: not counted. */
-    struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Rate of the uplink, bit/s. */
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */
@@ -60,7 +54,6 @@ struct forward_config {
                                          * the object. */
     const struct cc_config *cc; /* Congestion control, NULL for none; its
                                  * queues and callback are set here. */
-    unsigned int n_lanes;       /* Up to LANES_MAX; 0 is 1. */
 };
 
 struct forward *forward_create(const struct forward_config *);
@@ -75,13 +68,7 @@ struct egress *forward_egress(struct forward *);
  * cc_restore() before the first poll. */
 struct cc *forward_cc(struct forward *);
 
-/* Returns lane 'number', from 1 on, for a thread of its own. */
-struct lane *forward_lane(struct forward *, unsigned int number);
-
-/* Returns what wakes the thread of forward_poll(), NULL with one lane. */
-struct wake *forward_wake(struct forward *);
-
-/* Stops receiving in all lanes while the queues still send, or starts again.
+/* Stops receiving while the queues still send, or starts again.
  * forward_has_ended() reports when the change has happened, before which the
  * next one must not be requested.  After the end no frame that arrived before
  * is left in the ports, and congestion control is stopped. */
@@ -89,8 +76,7 @@ void forward_end(struct forward *, bool end);
 bool forward_is_ending(const struct forward *);
 bool forward_has_ended(const struct forward *);
 
-/* Frees the frames in the ports.  For the thread of forward_poll(); with
- * several queues in a port, before the threads of other lanes run. */
+/* Frees the frames in the ports.  For the thread of forward_poll(). */
 void forward_discard(struct forward *);
 
 /* Sets the members of 'stats' that the pipeline counts. */

@@ -17,8 +17,6 @@
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/idle.h"
-#include "shim/loop/lanes.h"
-#include "shim/loop/wake.h"
 #include "shim/ports/port.h"
 
 #define MS 1000000u             /* Nanoseconds. */
@@ -29,11 +27,8 @@
 #define LOOP_SLICE (1 * MS)     /* Time slice of the loop's thread. */
 
 struct loop {
-    struct forward *forward;    /* Lane 0, NULL for another lane. */
-    struct lane *lane;          /* Another lane, NULL for lane 0. */
-    struct loop *next;          /* The loop of another lane, or NULL. */
-    struct port *host, *uplink; /* NULL: this lane has no queue there. */
-    struct wake *wake;          /* By other lanes; NULL: there are none. */
+    struct forward *forward;
+    struct port *host, *uplink;
     enum loop_poll poll;
     struct idle idle;
     void (*woke)(void *aux);    /* See loop_on_gap(), or NULL. */
@@ -50,51 +45,24 @@ struct loop {
     bool stop, pause;
 };
 
-static struct loop *
-new_loop(struct port *host, struct port *uplink, struct wake *wake,
-         enum loop_poll poll)
-{
-    struct loop *l = allocate(1, sizeof *l);
-
-    l->host = host;
-    l->uplink = uplink;
-    l->wake = wake;
-    l->polled = clock_now();
-    l->poll = poll;
-    return l;
-}
-
 struct loop *
 loop_create(struct forward *forward, struct port *host, struct port *uplink,
             enum loop_poll poll)
 {
-    struct loop *l = new_loop(host, uplink, forward_wake(forward), poll);
+    struct loop *l = allocate(1, sizeof *l);
 
     l->forward = forward;
-    return l;
-}
-
-struct loop *
-loop_add_lane(struct loop *first, struct lane *lane, struct port *host,
-              struct port *uplink)
-{
-    struct loop *l = new_loop(host, uplink, lane_wake(lane), first->poll);
-
-    l->lane = lane;
-    l->next = first->next;
-    first->next = l;
+    l->host = host;
+    l->uplink = uplink;
+    l->polled = clock_now();
+    l->poll = poll;
     return l;
 }
 
 void
 loop_destroy(struct loop *l)
 {
-    while (l) {
-        struct loop *next = l->next;
-
-        free(l);
-        l = next;
-    }
+    free(l);
 }
 
 void
@@ -118,12 +86,11 @@ static bool
 sleep_on_ports(struct loop *l, uint64_t ns)
 {
     struct pollfd fds[] = {
-        { .fd = l->host ? port_fd(l->host) : -1, .events = POLLIN },
-        { .fd = l->uplink ? port_fd(l->uplink) : -1, .events = POLLIN },
-        { .fd = l->wake ? l->wake->fd : -1, .events = POLLIN },
+        { .fd = port_fd(l->host), .events = POLLIN },
+        { .fd = port_fd(l->uplink), .events = POLLIN },
     };
     struct timespec ts = { 0, ns };
-    int n = ppoll(fds, 3, &ts, NULL);
+    int n = ppoll(fds, 2, &ts, NULL);
 
     if (n > 0 && (fds[0].revents | fds[1].revents) & ~POLLIN) {
         sleep_ns(ns < IDLE_MAX_NS ? ns : IDLE_MAX_NS);
@@ -131,28 +98,10 @@ sleep_on_ports(struct loop *l, uint64_t ns)
     return !n;
 }
 
-static bool
-poll_once(struct loop *l, uint64_t now)
-{
-    return l->lane ? lane_poll(l->lane, now) : forward_poll(l->forward, now);
-}
-
 static void
 end_idle(struct loop *l, uint64_t now)
 {
-    idle_end(&l->idle, now, ((l->host ? port_received(l->host) : 0)
-                             + (l->uplink ? port_received(l->uplink) : 0)));
-}
-
-static void
-for_each_port(struct loop *l, void (*f)(struct port *))
-{
-    if (l->host) {
-        f(l->host);
-    }
-    if (l->uplink) {
-        f(l->uplink);
-    }
+    idle_end(&l->idle, now, port_received(l->host) + port_received(l->uplink));
 }
 
 /* Blocks up to 'ns' with the ports' interrupts enabled.  A frame that arrived
@@ -162,46 +111,44 @@ wait_for_frame(struct loop *l, uint64_t ns)
 {
     uint64_t now;
 
-    for_each_port(l, port_arm);
-    if (l->wake) {
-        wake_prepare(l->wake);
-    }
+    port_arm(l->host);
+    port_arm(l->uplink);
     now = clock_now();
-    if (poll_once(l, now)) {
+    if (forward_poll(l->forward, now)) {
         end_idle(l, now);
     } else if (sleep_on_ports(l, ns) && ns == MAX_WAIT) {
-        for_each_port(l, port_check_rx_irq);
+        port_check_rx_irq(l->host);
+        port_check_rx_irq(l->uplink);
     }
-    if (l->wake) {
-        wake_finish(l->wake);
-    }
-    for_each_port(l, port_disarm);
+    port_disarm(l->host);
+    port_disarm(l->uplink);
 }
 
 static bool
 is_behind(struct port *port)
 {
-    return port && (port_kick(port) | (port_tx_space(port) < PORT_BURST));
+    return port_kick(port) | (port_tx_space(port) < PORT_BURST);
 }
 
 static bool
 has_rx_irq(const struct port *port)
 {
-    return !port || port_fd(port) >= 0;
+    return port_fd(port) >= 0;
 }
 
 static bool
 holds_frames(const struct port *port)
 {
-    return port && port_tx_space(port) < PORT_BURST;
+    return port_tx_space(port) < PORT_BURST;
 }
 
 /* Returns the nanoseconds until a queued packet can be sent. */
 static uint64_t
 until_due(const struct loop *l, uint64_t now)
 {
-    return (l->lane || holds_frames(l->host) || holds_frames(l->uplink)
-            ? UINT64_MAX : egress_until_due(forward_egress(l->forward), now));
+    return (holds_frames(l->host) || holds_frames(l->uplink)
+                ? UINT64_MAX
+                : egress_until_due(forward_egress(l->forward), now));
 }
 
 /* Sleeps or blocks after a poll that found nothing. */
@@ -209,12 +156,10 @@ static void
 sleep_idle(struct loop *l, uint64_t now)
 {
     bool behind = is_behind(l->host) | is_behind(l->uplink);
-    bool blocked = l->lane && lane_is_blocked(l->lane);
-    bool can_wait = (l->poll != LOOP_SLEEP && !behind && !blocked
-                     && has_rx_irq(l->host) && has_rx_irq(l->uplink));
+    bool can_wait = (l->poll != LOOP_SLEEP && !behind && has_rx_irq(l->host)
+                     && has_rx_irq(l->uplink));
     uint64_t due = until_due(l, now);
-    bool ending = (l->lane ? lane_is_ending(l->lane)
-                   : forward_is_ending(l->forward));
+    bool ending = forward_is_ending(l->forward);
 
     if (l->poll == LOOP_BUSY) {
         return;
@@ -223,8 +168,7 @@ sleep_idle(struct loop *l, uint64_t now)
         && (l->poll == LOOP_INTERRUPT || !idle_sleeps_first(&l->idle))) {
         wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
     } else {
-        uint64_t ns = (ending || blocked ? idle_shortest(&l->idle)
-                       : idle_next(&l->idle));
+        uint64_t ns = (ending ? idle_shortest(&l->idle) : idle_next(&l->idle));
 
         sleep_ns(due < ns ? due : ns);
     }
@@ -291,7 +235,7 @@ loop_run(struct loop *l)
         }
         STORE(&l->polled, now);
         STORE(&l->polls, l->polls + 1);
-        if (poll_once(l, now)) {
+        if (forward_poll(l->forward, now)) {
             end_idle(l, now);
         } else {
             sleep_idle(l, now);
@@ -312,11 +256,6 @@ loop_poll_age_ns(const struct loop *l)
 {
     uint64_t polled = LOAD(&l->polled), now = clock_now();
 
-    for (l = l->next; l; l = l->next) {
-        uint64_t other = LOAD(&l->polled);
-
-        polled = other < polled ? other : polled;
-    }
     return now > polled ? now - polled : 0;
 }
 
@@ -326,70 +265,43 @@ loop_leave(struct loop *l, uint64_t ns)
     uint64_t end = clock_now() + ns;
 
     loop_stop(l);
-    for (; l; l = l->next) {
-        while (!LOAD(&l->left) && clock_now() < end) {
-            sleep_ns(IDLE_MIN_NS);
-        }
-        if (!LOAD(&l->left)) {
-            return false;
-        }
+    while (!LOAD(&l->left) && clock_now() < end) {
+        sleep_ns(IDLE_MIN_NS);
     }
-    return true;
+    return LOAD(&l->left);
 }
 
 void
 loop_stop(struct loop *l)
 {
-    for (; l; l = l->next) {
-        STORE(&l->stop, true);
-    }
+    STORE(&l->stop, true);
 }
 
-static bool
-wait_until_paused(struct loop *l)
+/* Makes the loop leave its ports alone until loop_resume().  Returns false,
+ * with the loop resumed, if it does not pause within about a second. */
+bool
+loop_pause(struct loop *l)
 {
+    STORE(&l->pause, true);
     for (int i = 0; i < 1000; i++) {
         if (LOAD(&l->paused)) {
             return true;
         }
         sleep_ns(IDLE_MAX_NS);
     }
+    loop_resume(l);
     return false;
-}
-
-/* Makes the loops leave their ports alone until loop_resume().  Returns false,
- * with the loops resumed, if one does not pause within about a second. */
-bool
-loop_pause(struct loop *l)
-{
-    for (struct loop *i = l; i; i = i->next) {
-        STORE(&i->pause, true);
-    }
-    for (struct loop *i = l; i; i = i->next) {
-        if (!wait_until_paused(i)) {
-            loop_resume(l);
-            return false;
-        }
-    }
-    return true;
 }
 
 void
 loop_resume(struct loop *l)
 {
-    for (; l; l = l->next) {
-        STORE(&l->pause, false);
-    }
+    STORE(&l->pause, false);
 }
 
-/* Returns the CPU time of the threads that are running a loop. */
+/* Returns the CPU time of the thread if it is running the loop. */
 uint64_t
 loop_busy_ns(struct loop *l)
 {
-    uint64_t ns = 0;
-
-    for (; l; l = l->next) {
-        ns += LOAD(&l->running) ? clock_read(l->clock) - l->clock_base : 0;
-    }
-    return ns;
+    return LOAD(&l->running) ? clock_read(l->clock) - l->clock_base : 0;
 }

@@ -20,22 +20,14 @@
  *    loop_resume(loop);
  *    loop_stop(loop);
  *
- * Each further lane (see lanes.h) has a loop of its own, which the functions
- * for the first loop control as well:
- *
- *    other = loop_add_lane(loop, lane, host, uplink);
- *    ...a thread: loop_run(other)...
- *
- * The forward, lanes and ports stay the caller's and must outlive the loop;
- * loops of lanes are destroyed with the first one.  loop_run() is for one
- * thread; all other functions are for the control thread, with the first
- * loop. */
+ * The forward and the ports stay the caller's and must outlive the loop.
+ * loop_run() is for one thread; all other functions are for the control
+ * thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct forward;
-struct lane;
 struct loop;
 struct port;
 
@@ -53,11 +45,6 @@ struct loop *loop_create(struct forward *, struct port *host,
                          struct port *uplink, enum loop_poll);
 void loop_destroy(struct loop *);
 
-/* Before any loop runs.  The ports are the lane's queues, NULL if it has
- * none. */
-struct loop *loop_add_lane(struct loop *, struct lane *, struct port *host,
-                           struct port *uplink);
-
 /* Before loop_run(): 'woke' is called from there, between two polls, after the
  * loop did not run for so long that the agent may have raised the kernel
  * bypass. */
@@ -69,14 +56,13 @@ bool loop_pause(struct loop *);
 void loop_resume(struct loop *);
 uint64_t loop_busy_ns(struct loop *);
 
-/* Return the number of polls of the first loop, and the time since the last
- * poll of the lane that polled the longest ago.  An idle loop polls at least
- * fifty times a second. */
+/* Return the number of polls, and the time since the last one.  An idle loop
+ * polls at least fifty times a second. */
 uint64_t loop_polls(const struct loop *);
 uint64_t loop_poll_age_ns(const struct loop *);
 
-/* Makes loop_run() return in all lanes.  Returns false if one still uses its
- * ports after 'ns'. */
+/* Makes loop_run() return.  Returns false if it still uses its ports after
+ * 'ns'. */
 bool loop_leave(struct loop *, uint64_t ns);
 
 #endif /* shim/loop/loop.h */

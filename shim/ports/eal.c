@@ -98,7 +98,7 @@ eal_init(const struct eal_config *config, bool huge, uint64_t bytes)
     int argc = 0;
 
     allowed_cpus(all, sizeof all);
-    snprintf(lcores, sizeof lcores, "(0-%u)@(%s)", config->n_lcores - 1,
+    snprintf(lcores, sizeof lcores, "0@(%s)",
              config->cpus ? config->cpus : all);
     bytes += 32 * MIB;
     if (!config->offline && bytes < MIN_MEMORY) {
@@ -139,7 +139,6 @@ eal_init_offline(uint64_t bytes)
 {
     const struct eal_config config = {
         .name = "sct-replay",
-        .n_lcores = 1,
         .own_directory = true,
         .offline = true,
     };

@@ -5,11 +5,11 @@
 
 /* Starts and ends DPDK for this process.
  *
- * One shim is one DPDK process.  It has one lcore for each lane, all of which
- * float over the allowed CPUs; no PCI devices except those of its ports; and
- * private memory: huge pages if enough are free, otherwise ordinary memory,
- * which is slower.  DPDK keeps a directory for its telemetry socket while it
- * runs; eal_uninit() removes it. */
+ * One shim is one DPDK process.  It has one lcore, which floats over the
+ * allowed CPUs; no PCI devices except those of its ports; and private memory:
+ * huge pages if enough are free, otherwise ordinary memory, which is slower.
+ * DPDK keeps a directory for its telemetry socket while it runs; eal_uninit()
+ * removes it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,6 @@ struct eal_config {
     const struct port_spec *host, *uplink;      /* NULL: none. */
     const char *name;           /* Name of DPDK's runtime directory. */
     const char *cpus;           /* "0-1"; NULL: all allowed CPUs. */
-    unsigned int n_lcores;
     bool own_directory;         /* Adds the process id to 'name': during a
                                  * takeover the old shim removes "name". */
     bool offline;               /* See eal_init_offline(). */

@@ -32,95 +32,64 @@ af_packet_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
              frame == 2048 ? 512 : 256);
 }
 
-/* The buffer size is that of the longest frame, so that frames need no
- * chains. */
-static void
-memif_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
-              size_t size)
-{
-    snprintf(args, size, "%s%s,socket-abstract=no,bsize=%u,rsize=9",
-             spec->driver->args, spec->what, port_frame_size(mtu));
-}
-
-static void
-pcap_file_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
-                  size_t size)
-{
-    size_t in = strcspn(spec->what, ",");
-
-    (void) mtu;
-    snprintf(args, size, "rx_pcap=%.*s,tx_pcap=%s", (int) in, spec->what,
-             spec->what + in + 1);
-}
-
 const struct port_driver port_drivers[] = {
-    { .name = "af_packet", .device = "net_af_packet",
-      .argument = PORT_ARG_IFACE, .example = "eth0",
-      .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_KICK
-                | PORT_PACKET_SOCKET | PORT_RESTARTS),
-      .max_mtu = PORT_MAX_MTU, .devargs = af_packet_devargs,
+    { .name = "af_packet",
+      .device = "net_af_packet",
+      .argument = PORT_ARG_IFACE,
+      .example = "eth0",
+      .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_KICK | PORT_PACKET_SOCKET
+                | PORT_RESTARTS),
+      .max_mtu = PORT_MAX_MTU,
+      .devargs = af_packet_devargs,
       .help = "any interface of the kernel, by a ring shared with it" },
 
     /* The kernel accepts buffers of up to a page, including DPDK's header, of
      * which it uses a part.  With fewer buffers than this it receives
      * nothing. */
-    { .name = "af_xdp", .device = "net_af_xdp",
-      .argument = PORT_ARG_IFACE, .example = "eth0",
+    { .name = "af_xdp",
+      .device = "net_af_xdp",
+      .argument = PORT_ARG_IFACE,
+      .example = "eth0",
       .flags = PORT_KERNEL | PORT_UNFINISHED | PORT_RESTARTS,
-      .max_mtu = 2984, .pool_packets = 16384, .buffer_bytes = 256,
+      .max_mtu = 2984,
+      .pool_packets = 16384,
+      .buffer_bytes = 256,
       .args = "iface=",
       .help = "an interface of the kernel, by an XDP socket" },
 
-    { .name = "tap", .device = "net_tap",
-      .argument = PORT_ARG_IFACE, .example = "host0",
+    { .name = "tap",
+      .device = "net_tap",
+      .argument = PORT_ARG_IFACE,
+      .example = "host0",
       .flags = PORT_MAKES_IFACE | PORT_INTERRUPT,
-      .max_mtu = 1500, .args = "iface=",
+      .max_mtu = 1500,
+      .args = "iface=",
       .help = "makes an interface of the kernel, for the host to use" },
 
-    { .name = "virtio_user", .device = "net_virtio_user",
-      .argument = PORT_ARG_IFACE, .example = "host0",
+    { .name = "virtio_user",
+      .device = "net_virtio_user",
+      .argument = PORT_ARG_IFACE,
+      .example = "host0",
       .flags = (PORT_MAKES_IFACE | PORT_UNFINISHED | PORT_INTERRUPT
                 | PORT_EVENTFD | PORT_SET_MTU),
-      .max_mtu = PORT_MAX_MTU, .pool_packets = 2048,
+      .max_mtu = PORT_MAX_MTU,
+      .pool_packets = 2048,
       .args = "path=/dev/vhost-net,queues=1,queue_size=1024,iface=",
       .help = "makes an interface of the kernel, by /dev/vhost-net" },
 
-    { .name = "memif", .device = "net_memif",
-      .argument = PORT_ARG_PATH, .example = "/run/a.sock",
-      .flags = PORT_UNFINISHED, .max_mtu = PORT_MAX_MTU,
-      .args = "role=server,socket=", .devargs = memif_devargs,
-      .help = "memory shared with another process, which connects" },
+    { .name = "ring",
+      .device = "net_ring",
+      .argument = PORT_ARG_NONE,
+      .max_mtu = PORT_MAX_MTU,
+      .help = "receives what it sends" },
 
-    { .name = "memif_client", .device = "net_memif",
-      .argument = PORT_ARG_PATH, .example = "/run/a.sock",
-      .flags = PORT_UNFINISHED, .max_mtu = PORT_MAX_MTU,
-      .args = "role=client,socket=", .devargs = memif_devargs,
-      .help = "memory shared with another process, which listens" },
-
-    { .name = "pcap", .device = "net_pcap",
-      .argument = PORT_ARG_IFACE, .example = "eth0",
-      .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_PACKET_SOCKET
-                | PORT_RESTARTS),
-      .max_mtu = PORT_MAX_MTU, .args = "iface=",
-      .help = "an interface of the kernel, by libpcap" },
-
-    { .name = "pcap_file", .device = "net_pcap",
-      .argument = PORT_ARG_TWO_PATHS, .example = "in.pcap,out.pcap",
-      .flags = PORT_UNFINISHED, .max_mtu = PORT_MAX_MTU,
-      .devargs = pcap_file_devargs,
-      .help = "receives from one file and sends to another" },
-
-    { .name = "null", .device = "net_null", .argument = PORT_ARG_NONE,
-      .flags = PORT_SPREADS, .max_mtu = PORT_MAX_MTU,
-      .help = "receives empty frames without end, sends nowhere" },
-
-    { .name = "ring", .device = "net_ring", .argument = PORT_ARG_NONE,
-      .max_mtu = PORT_MAX_MTU, .help = "receives what it sends" },
-
-    { .name = "pci", .argument = PORT_ARG_PCI, .example = "0000:01:00.0",
-      .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU
-                | PORT_SPREADS | PORT_CHAINS | PORT_COUNTS_MISSED),
-      .max_mtu = PORT_MAX_MTU, .pool_packets = 2048,
+    { .name = "pci",
+      .argument = PORT_ARG_PCI,
+      .example = "0000:01:00.0",
+      .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU | PORT_CHAINS
+                | PORT_COUNTS_MISSED),
+      .max_mtu = PORT_MAX_MTU,
+      .pool_packets = 2048,
       .help = "a network card that the kernel has let go" },
     { .name = NULL },
 };
@@ -145,8 +114,7 @@ port_driver_has_rx_irq(const struct port_driver *driver)
 bool
 port_driver_has_slot_tags(const struct port_driver *driver)
 {
-    return (driver->argument == PORT_ARG_IFACE
-            && strcmp(driver->device, "net_pcap"));
+    return driver->argument == PORT_ARG_IFACE;
 }
 
 static char *
@@ -184,20 +152,11 @@ is_pci(const char *s)
 static bool
 is_valid_argument(const struct port_driver *driver, const char *s)
 {
-    size_t n = strlen(s), first = strcspn(s, ",");
-
-    if (n >= sizeof((struct port_spec *) NULL)->what || strpbrk(s, " \t\n")) {
-        return false;
-    }
     switch (driver->argument) {
     case PORT_ARG_NONE:
         return false;
     case PORT_ARG_IFACE:
-        return n && n < IFNAMSIZ && !strpbrk(s, ",/");
-    case PORT_ARG_PATH:
-        return n && first == n;
-    case PORT_ARG_TWO_PATHS:
-        return first && first + 1 < n && !strchr(s + first + 1, ',');
+        return *s && strlen(s) < IFNAMSIZ && !strpbrk(s, " \t\n,/");
     case PORT_ARG_PCI:
         return is_pci(s);
     }

@@ -27,40 +27,35 @@
 #define PORT_MIN_MTU 576
 #define PORT_MAX_MTU 9000       /* Limit of the packet buffers. */
 #define PORT_MAX_ARGS 512       /* Bytes of a device's arguments. */
-#define PORT_MAX_QUEUES 16
-#define PORT_TAGS_BYTES 8 /* Of a slot tag and a VLAN tag. */
+#define PORT_TAGS_BYTES 8       /* Of a slot tag and a VLAN tag. */
 
 struct port_spec;
 
 /* The kind of text after "KIND:". */
 enum port_argument {
-    PORT_ARG_NONE,              /* Nothing, and no colon. */
-    PORT_ARG_IFACE,             /* An interface of the kernel. */
-    PORT_ARG_PATH,              /* A file or socket. */
-    PORT_ARG_TWO_PATHS,         /* "FILE,FILE". */
-    PORT_ARG_PCI,               /* "0000:01:00.0". */
+    PORT_ARG_NONE,  /* Nothing, and no colon. */
+    PORT_ARG_IFACE, /* An interface of the kernel. */
+    PORT_ARG_PCI,   /* "0000:01:00.0". */
 };
 
 enum port_flags {
-    PORT_KERNEL = 1 << 0,       /* The interface exists before the port; its
-                                 * MTU, state and counters are the kernel's. */
-    PORT_MAKES_IFACE = 1 << 1,  /* The driver makes the interface, which others
-                                 * then use. */
-    PORT_UNFINISHED = 1 << 2,   /* Frames come as a kernel passes them to
-                                 * hardware: no checksums, unsegmented. */
-    PORT_KICK = 1 << 3,         /* The kernel may leave frames in the driver's
-                                 * transmit ring. */
-    PORT_PACKET_SOCKET = 1 << 4,        /* A packet socket becomes readable
-                                         * when a frame arrives. */
-    PORT_INTERRUPT = 1 << 5,    /* The driver has a receive interrupt. */
-    PORT_EVENTFD = 1 << 6,      /* That is an eventfd, which must be read. */
-    PORT_SET_MTU = 1 << 7,      /* Jumbo frames must be enabled. */
-    PORT_RESTARTS = 1 << 8,     /* It can be restarted if it does not send; it
-                                 * has one queue. */
-    PORT_SPREADS = 1 << 9,      /* RSS keeps each flow in one of the queues. */
-    PORT_CHAINS = 1 << 10,      /* A short frame may be in several buffers. */
-    PORT_COUNTS_MISSED = 1 << 11,       /* The device counts frames without a
-                                         * packet buffer. */
+    PORT_KERNEL = 1 << 0,      /* The interface exists before the port; its
+                                * MTU, state and counters are the kernel's. */
+    PORT_MAKES_IFACE = 1 << 1, /* The driver makes the interface, which others
+                                * then use. */
+    PORT_UNFINISHED = 1 << 2,  /* Frames come as a kernel passes them to
+                                * hardware: no checksums, unsegmented. */
+    PORT_KICK = 1 << 3,        /* The kernel may leave frames in the driver's
+                                * transmit ring. */
+    PORT_PACKET_SOCKET = 1 << 4, /* A packet socket becomes readable
+                                  * when a frame arrives. */
+    PORT_INTERRUPT = 1 << 5,     /* The driver has a receive interrupt. */
+    PORT_EVENTFD = 1 << 6,       /* That is an eventfd, which must be read. */
+    PORT_SET_MTU = 1 << 7,       /* Jumbo frames must be enabled. */
+    PORT_RESTARTS = 1 << 8,      /* It can be restarted if it does not send. */
+    PORT_CHAINS = 1 << 9,        /* A short frame may be in several buffers. */
+    PORT_COUNTS_MISSED = 1 << 10, /* The device counts frames without a
+                                   * packet buffer. */
 };
 
 struct port_driver {
@@ -71,12 +66,11 @@ struct port_driver {
     const char *example;        /* An example of the argument. */
     unsigned int flags;         /* enum port_flags. */
     uint32_t max_mtu;           /* Bytes of IP. */
-    uint32_t pool_packets;      /* Packet buffers in the rings of one queue in
-                                 * each direction. */
+    uint32_t pool_packets;      /* Packet buffers in its rings. */
     uint32_t buffer_bytes;      /* Bytes of a buffer for the driver itself. */
 
-    const char *args;           /* Arguments of the device, which the
-                                 * interface or path follows; NULL: none. */
+    const char *args; /* Arguments of the device, which the
+                       * interface follows; NULL: none. */
 
     /* Writes other arguments for packets of up to 'mtu' bytes of IP to 'args'.
      * NULL: 'args' and the interface are all. */
@@ -105,14 +99,12 @@ struct port_spec {
     bool keep_offload;          /* Do not change the kernel's offloads. */
     bool slot_tags;             /* Received frames have slot tags, see
                                  * wire/slot-tag.h. */
-    uint16_t n_queues;          /* Wanted in each direction, if the device
-                                 * keeps a flow in one of them.  0 is 1. */
 };
 
 /* Returns NULL or a malloc()'d message. */
 char *port_spec_parse(const char *text, struct port_spec *);
 
-/* Returns true if both are the same interface, file or device. */
+/* Returns true if both are the same interface or device. */
 bool port_spec_same(const struct port_spec *, const struct port_spec *);
 
 /* Returns the bytes of a ring's frame for packets of up to 'mtu' bytes of

@@ -23,7 +23,6 @@
 
 #define N_DESCRIPTORS 1024      /* In a queue, unless the driver limits it. */
 #define MAX_MISSED_IRQS 4       /* After which an interrupt is not used. */
-#define FLOW_HASH (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 
 #define REFUSED_NS 200000000ull         /* A driver that accepts nothing for
                                          * longer is stuck. */
@@ -32,9 +31,6 @@
 #define RETRY_NS 1000000000ull          /* Between two restarts. */
 
 struct port {
-    struct port *first;         /* Queue 0 of the same port. */
-    uint16_t queue;             /* Number of this queue. */
-
     /* Only for the loop. */
     struct rte_mbuf *held[PORT_BURST];  /* Frames to be sent. */
     uint16_t n_held;
@@ -56,20 +52,15 @@ struct port {
     uint64_t refused;           /* Frames dropped when received. */
     uint64_t completed;         /* Checksums completed. */
 
-    /* The rest is only used in queue 0. */
     struct port_spec spec;
     unsigned int index;         /* Unique in the process. */
     uint32_t mtu;               /* Bytes of IP. */
-    bool spread;                /* The receive queues already keep each flow
-                                 * in one of them. */
     struct rte_mempool *pool;
-    struct port *others[PORT_MAX_QUEUES];       /* Queues from 1 on. */
 
     /* The DPDK device.  Changed by port_restart() while the loop is paused. */
     bool up;                    /* The device is open. */
     char name[256];             /* DPDK's name of the device. */
     uint16_t id;                /* DPDK's number, if 'up'. */
-    uint16_t n_queues;          /* In each direction. */
     bool strips;                /* The device leaves slot tags in the frames:
                                  * port_receive() removes them. */
     int unfinished;             /* 0, or the errno for which unfinished frames
@@ -94,7 +85,7 @@ struct port {
 static inline bool
 has_flag(const struct port *port, unsigned int flag)
 {
-    return port->first->spec.driver->flags & flag;
+    return port->spec.driver->flags & flag;
 }
 
 /* Limits packets to the port's MTU and 'mtu', the interface's. */
@@ -124,30 +115,6 @@ set_name(struct port *port)
     }
 }
 
-/* Uses the wanted number of queues if the device has them and keeps each flow
- * in one of them, otherwise one. */
-static void
-choose_queues(struct port *port, struct rte_eth_conf *conf)
-{
-    uint16_t n = port->spec.n_queues;
-    struct rte_eth_dev_info info;
-
-    port->n_queues = 1;
-    if (n < 2 || rte_eth_dev_info_get(port->id, &info)
-        || info.max_rx_queues < n || info.max_tx_queues < n) {
-        return;
-    }
-    if (port->spread) {
-        port->n_queues = n;
-    } else if (has_flag(port, PORT_SPREADS)
-               && (info.flow_type_rss_offloads & RTE_ETH_RSS_TCP)) {
-        port->n_queues = n;
-        conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        conf->rx_adv_conf.rss_conf.rss_hf = (FLOW_HASH
-                                             & info.flow_type_rss_offloads);
-    }
-}
-
 /* Lets the device remove slot tags if it can. */
 static void
 choose_strip(struct port *port, struct rte_eth_conf *conf)
@@ -172,10 +139,8 @@ configure(struct port *port, bool interrupt)
     if (has_flag(port, PORT_SET_MTU)) {
         conf.rxmode.mtu = port->mtu;
     }
-    choose_queues(port, &conf);
     choose_strip(port, &conf);
-    return rte_eth_dev_configure(port->id, port->n_queues, port->n_queues,
-                                 &conf);
+    return rte_eth_dev_configure(port->id, 1, 1, &conf);
 }
 
 static int
@@ -184,14 +149,12 @@ set_up_queues(struct port *port)
     uint16_t n_rx = N_DESCRIPTORS, n_tx = N_DESCRIPTORS;
     int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &n_rx, &n_tx);
 
-    for (uint16_t i = 0; i < port->n_queues && !error; i++) {
-        error = rte_eth_rx_queue_setup(port->id, i, n_rx, SOCKET_ID_ANY, NULL,
-                                       port->pool);
-        error = error ? error
-                : rte_eth_tx_queue_setup(port->id, i, n_tx, SOCKET_ID_ANY,
-                                         NULL);
-    }
-    return error;
+    error = error ? error
+                  : rte_eth_rx_queue_setup(port->id, 0, n_rx, SOCKET_ID_ANY,
+                                           NULL, port->pool);
+    return error ? error
+                 : rte_eth_tx_queue_setup(port->id, 0, n_tx, SOCKET_ID_ANY,
+                                          NULL);
 }
 
 /* Starts the device, with its receive interrupt if 'interrupt'. */
@@ -293,8 +256,6 @@ new_port(uint32_t mtu, struct rte_mempool *pool)
 {
     struct port *port = allocate(1, sizeof *port);
 
-    port->first = port;
-    port->n_queues = 1;
     port->mtu = mtu;
     port->pool = pool;
     port->fd = -1;
@@ -316,8 +277,7 @@ open_port(struct port *port)
     return open_device(port);
 }
 
-/* Stores 'port', with an open device and a struct port for each further queue,
- * in '*portp', unless 'error'. */
+/* Stores 'port', with an open device, in '*portp', unless 'error'. */
 static char *
 finish_create(struct port *port, char *error, struct port **portp)
 {
@@ -325,14 +285,6 @@ finish_create(struct port *port, char *error, struct port **portp)
     if (error) {
         free(port);
         return error;
-    }
-    for (uint16_t i = 1; i < port->n_queues; i++) {
-        struct port *other = port->others[i] = allocate(1, sizeof *other);
-
-        other->first = port;
-        other->queue = i;
-        other->fd = (port->fd < 0 ? -1
-                     : rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, i));
     }
     *portp = port;
     return NULL;
@@ -353,18 +305,15 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
 
 char *
 port_create_rings(const char *name, uint32_t mtu, bool slot_tags,
-                  struct rte_mempool *pool, struct rte_ring *const in[],
-                  struct rte_ring *const out[], unsigned int n,
-                  struct port **portp)
+                  struct rte_mempool *pool, struct rte_ring *in,
+                  struct rte_ring *out, struct port **portp)
 {
-    int id = rte_eth_from_rings(name, in, n, out, n, SOCKET_ID_ANY);
+    int id = rte_eth_from_rings(name, &in, 1, &out, 1, SOCKET_ID_ANY);
     int error = id < 0 ? -rte_errno : 0;
     struct port *port = new_port(mtu, pool);
 
     port->spec.driver = port_driver_find("ring", 4);
-    port->spec.n_queues = n;
     port->spec.slot_tags = slot_tags;
-    port->spread = true;
     snprintf(port->spec.what, sizeof port->spec.what, "%s", name);
     snprintf(port->name, sizeof port->name, "%s_%s",
              port->spec.driver->device, name);
@@ -384,10 +333,6 @@ port_destroy(struct port *port)
         return;
     }
     rte_pktmbuf_free_bulk(port->held, port->n_held);
-    for (int i = 1; i < PORT_MAX_QUEUES && port->others[i]; i++) {
-        rte_pktmbuf_free_bulk(port->others[i]->held, port->others[i]->n_held);
-        free(port->others[i]);
-    }
     close_device(port);
     free(port);
 }
@@ -410,19 +355,6 @@ port_iface(const struct port *port)
     return port->spec.what;
 }
 
-unsigned int
-port_n_queues(const struct port *port)
-{
-    return port->first->n_queues;
-}
-
-/* Returns queue 'i', below port_n_queues(), of 'port'. */
-struct port *
-port_queue(struct port *port, unsigned int i)
-{
-    return i ? port->others[i] : port;
-}
-
 static enum finish
 join_buffers(struct rte_mbuf *frame)
 {
@@ -440,7 +372,7 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n,
     uint16_t left = 0;
 
     for (uint16_t i = 0; i < n; i++) {
-        enum finish f = (unfinished ? finish_frame(frames[i], port->first->mtu)
+        enum finish f = (unfinished ? finish_frame(frames[i], port->mtu)
                                     : join_buffers(frames[i]));
 
         if (f == FINISH_TOO_LONG) {
@@ -473,15 +405,14 @@ strip_tags(struct rte_mbuf **frames, uint16_t n)
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
-    const struct port *first = port->first;
     uint16_t n;
 
-    if (!first->up) {
+    if (!port->up) {
         return 0;
     }
-    n = rte_eth_rx_burst(first->id, port->queue, frames, max);
+    n = rte_eth_rx_burst(port->id, 0, frames, max);
     port->received += n;
-    if (first->strips) {
+    if (port->strips) {
         strip_tags(frames, n);
     }
     if (has_flag(port, PORT_UNFINISHED)) {
@@ -507,7 +438,7 @@ port_tx_space(const struct port *port)
 static uint32_t
 max_packet(const struct port *port)
 {
-    return __atomic_load_n(&port->first->max_packet, __ATOMIC_RELAXED);
+    return __atomic_load_n(&port->max_packet, __ATOMIC_RELAXED);
 }
 
 /* The kernel's limit is its MTU plus the Ethernet header and one VLAN tag. */
@@ -573,15 +504,14 @@ port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
 bool
 port_flush(struct port *port, uint64_t now)
 {
-    const struct port *first = port->first;
     uint16_t n = 0;
 
     if (!port->n_held) {
         return false;
     }
-    if (first->up) {
+    if (port->up) {
         counter_add(&port->offered, port->n_held);
-        n = rte_eth_tx_burst(first->id, port->queue, port->held, port->n_held);
+        n = rte_eth_tx_burst(port->id, 0, port->held, port->n_held);
         port->kick = true;
     }
     if (n) {
@@ -625,23 +555,20 @@ port_fd(const struct port *port)
 void
 port_arm(struct port *port)
 {
-    const struct port *first = port->first;
-
-    if (first->up && has_flag(port, PORT_INTERRUPT)) {
-        rte_eth_dev_rx_intr_enable(first->id, port->queue);
+    if (port->up && has_flag(port, PORT_INTERRUPT)) {
+        rte_eth_dev_rx_intr_enable(port->id, 0);
     }
 }
 
 void
 port_disarm(struct port *port)
 {
-    const struct port *first = port->first;
     uint64_t n;
 
-    if (!first->up || !has_flag(port, PORT_INTERRUPT)) {
+    if (!port->up || !has_flag(port, PORT_INTERRUPT)) {
         return;
     }
-    rte_eth_dev_rx_intr_disable(first->id, port->queue);
+    rte_eth_dev_rx_intr_disable(port->id, 0);
     /* The file does not block. */
     if (has_flag(port, PORT_EVENTFD) && port->fd >= 0
         && read(port->fd, &n, sizeof n) > 0) {
@@ -665,16 +592,13 @@ is_readable(int fd)
 void
 port_check_rx_irq(struct port *port)
 {
-    struct port *first = port->first;
-
-    if (!first->up || !has_flag(port, PORT_EVENTFD) || port->fd < 0
-        || rte_eth_rx_queue_count(first->id, port->queue) <= 0
-        || is_readable(port->fd)) {
+    if (!port->up || !has_flag(port, PORT_EVENTFD) || port->fd < 0
+        || rte_eth_rx_queue_count(port->id, 0) <= 0 || is_readable(port->fd)) {
         return;
     }
     if (++port->missed_irqs >= MAX_MISSED_IRQS) {
         port->fd = -1;
-        __atomic_store_n(&first->rx_irq_broken, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&port->rx_irq_broken, true, __ATOMIC_RELAXED);
     }
 }
 
@@ -725,7 +649,7 @@ find_fault(struct port *port, uint64_t now)
 }
 
 /* Returns why the port needs port_restart(), or NULL if it does not, or cannot
- * be restarted now.  A port with PORT_RESTARTS has one queue. */
+ * be restarted now. */
 const char *
 port_check(struct port *port, uint64_t now)
 {
@@ -762,19 +686,16 @@ count_missed(const struct port *port)
 void
 port_add_stats(struct port *port, struct shim_stats *stats)
 {
+    uint64_t refused = counter_get(&port->refused);
+
     if (has_flag(port, PORT_PACKET_SOCKET) && port_fd(port) >= 0) {
         port->ring_dropped += af_packet_dropped(port_fd(port));
     }
-    stats->port_dropped += port->ring_dropped + count_missed(port);
-    for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        const struct port *queue = port_queue(port, i);
-        uint64_t refused = counter_get(&queue->refused);
-
-        stats->port_dropped += refused + counter_get(&queue->too_long);
-        stats->long_refused += refused;
-        stats->checksums_completed += counter_get(&queue->completed);
-        stats->late_bytes += counter_get(&queue->late_bytes);
-    }
+    stats->port_dropped += (port->ring_dropped + count_missed(port) + refused
+                            + counter_get(&port->too_long));
+    stats->long_refused += refused;
+    stats->checksums_completed += counter_get(&port->completed);
+    stats->late_bytes += counter_get(&port->late_bytes);
 }
 
 /* Returns 0, or the errno for which unfinished frames may still arrive. */

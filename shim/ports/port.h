@@ -35,14 +35,6 @@
  *        ...poll again soon...
  *    }
  *
- * A port with several queues that keep each flow in one of them has a struct
- * port for each queue, with which a thread uses the functions above.  The
- * first one is the port itself:
- *
- *    if (port_n_queues(port) > 1) {
- *        n = port_receive(port_queue(port, 1), frames, PORT_BURST);
- *    }
- *
  * The control thread, a few times a second:
  *
  *    why = port_check(port, now);
@@ -52,10 +44,8 @@
  *        ...resume the loop...
  *    }
  *
- * As above, with one thread for each queue.  Frames given to port_send()
- * belong to the port, those from port_receive() to the caller.  The control
- * thread's functions are for the port itself and cover all its queues, which
- * are destroyed with it. */
+ * Frames given to port_send() belong to the port, those from port_receive() to
+ * the caller. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,17 +65,13 @@ struct shim_stats;
 char *port_create(const struct port_spec *, unsigned int index, uint32_t mtu,
                   struct rte_mempool *, struct port **);
 
-/* Makes a port of rings of packet buffers: each of its 'n' queues receives
- * from its ring of 'in' and sends to its ring of 'out'.  'name' is unique in
- * the process.  'slot_tags' is as in struct port_spec. */
+/* Makes a port that receives from the ring 'in' and sends to 'out', rings of
+ * packet buffers.  'name' is unique in the process.  'slot_tags' is as in
+ * struct port_spec. */
 char *port_create_rings(const char *name, uint32_t mtu, bool slot_tags,
-                        struct rte_mempool *, struct rte_ring *const in[],
-                        struct rte_ring *const out[], unsigned int n,
-                        struct port **);
+                        struct rte_mempool *, struct rte_ring *in,
+                        struct rte_ring *out, struct port **);
 void port_destroy(struct port *);
-
-unsigned int port_n_queues(const struct port *);
-struct port *port_queue(struct port *, unsigned int i);
 
 /* The loop. */
 uint16_t port_receive(struct port *, struct rte_mbuf **, uint16_t max);

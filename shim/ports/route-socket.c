@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <linux/inet_diag.h>
 #include <linux/net_namespace.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,13 +42,13 @@ open_socket(struct route_socket *rs, int protocol)
 /* A socket stays in the namespace in which it was opened, so the thread can
  * return to its own. */
 static int
-open_socket_in(struct route_socket *rs, int netns)
+open_socket_in(struct route_socket *rs, int protocol, int netns)
 {
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     int error = home < 0 || setns(netns, CLONE_NEWNET) ? errno : 0;
 
     if (!error) {
-        error = open_socket(rs, NETLINK_ROUTE);
+        error = open_socket(rs, protocol);
         /* The thread must not continue in the wrong namespace. */
         if (setns(home, CLONE_NEWNET)) {
             abort();
@@ -63,7 +66,7 @@ open_netlink(int protocol, int netns, struct route_socket **rsp)
     struct route_socket *rs = calloc(1, sizeof *rs);
     int error = !rs         ? ENOMEM
                 : netns < 0 ? open_socket(rs, protocol)
-                            : open_socket_in(rs, netns);
+                            : open_socket_in(rs, protocol, netns);
 
     if (error) {
         route_socket_close(rs);
@@ -80,9 +83,9 @@ route_socket_open(int netns, struct route_socket **rsp)
 }
 
 int
-route_socket_open_diag(struct route_socket **rsp)
+route_socket_open_diag(int netns, struct route_socket **rsp)
 {
-    return open_netlink(NETLINK_SOCK_DIAG, -1, rsp);
+    return open_netlink(NETLINK_SOCK_DIAG, netns, rsp);
 }
 
 void
@@ -158,6 +161,35 @@ route_socket_list_links(struct route_socket *rs, mnl_cb_t see, void *aux)
 
     mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
     return route_socket_transact(rs, nlh, see, aux);
+}
+
+int
+route_socket_list_tcp(struct route_socket *rs, uint32_t states, int extension,
+                      int storage, mnl_cb_t see, void *aux)
+{
+    static const uint8_t families[] = { AF_INET, AF_INET6 };
+    int error = 0;
+
+    for (int i = 0; i < 2 && !error; i++) {
+        struct nlmsghdr *nlh =
+            route_socket_begin(rs, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP);
+        struct inet_diag_req_v2 *req =
+            mnl_nlmsg_put_extra_header(nlh, sizeof *req);
+
+        req->sdiag_family = families[i];
+        req->sdiag_protocol = IPPROTO_TCP;
+        req->idiag_ext = extension ? 1 << (extension - 1) : 0;
+        req->idiag_states = states;
+        if (storage >= 0) {
+            struct nlattr *nest =
+                mnl_attr_nest_start(nlh, INET_DIAG_REQ_SK_BPF_STORAGES);
+
+            mnl_attr_put_u32(nlh, SK_DIAG_BPF_STORAGE_REQ_MAP_FD, storage);
+            mnl_attr_nest_end(nlh, nest);
+        }
+        error = route_socket_transact(rs, nlh, see, aux);
+    }
+    return error;
 }
 
 static int

@@ -3,7 +3,7 @@
 #ifndef SHIM_ROUTE_SOCKET_H
 #define SHIM_ROUTE_SOCKET_H 1
 
-/* A netlink client for interfaces, qdiscs and filters.
+/* A netlink client for interfaces, qdiscs, filters and connections.
  *
  *    error = route_socket_open(-1, &rs);
  *    nlh = route_socket_begin_tc(rs, RTM_NEWQDISC, NLM_F_ACK, &tc);
@@ -30,7 +30,7 @@ struct tcmsg;
  * or -1 for the caller's own.  The second function's is for sock_diag.  Return
  * 0 or a positive errno. */
 int route_socket_open(int netns, struct route_socket **);
-int route_socket_open_diag(struct route_socket **);
+int route_socket_open_diag(int netns, struct route_socket **);
 void route_socket_close(struct route_socket *);
 
 /* Begin a request.  The second one is for qdiscs, classes and filters, with
@@ -53,6 +53,12 @@ int route_socket_get_link(struct route_socket *, const char *iface,
 int route_socket_list_links(struct route_socket *, mnl_cb_t see, void *aux);
 int route_socket_list_tc(struct route_socket *, uint16_t type, int ifindex,
                          uint32_t parent, mnl_cb_t see, void *aux);
+
+/* The same for TCP connections in these states, a bit for each.  The kernel
+ * adds the attribute 'extension' of sock_diag, 0 for none, and what its
+ * programs have stored for the socket in the map 'storage', -1 for none. */
+int route_socket_list_tcp(struct route_socket *, uint32_t states,
+                          int extension, int storage, mnl_cb_t see, void *aux);
 
 /* Stores the index of 'iface' and returns 0, or stores 0 and returns a
  * positive errno. */

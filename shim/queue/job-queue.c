@@ -198,7 +198,7 @@ job_queues_flow_new(struct job_queues *jq, uint16_t slot)
 }
 
 /* Makes 'q' idle. */
-void
+static void
 job_queue_stop(struct job_queues *jq, struct job_queue *q)
 {
     if (q->state == JOB_QUEUE_PACED) {

@@ -87,7 +87,6 @@ void job_queues_init(struct job_queues *, struct class_order *);
 void job_queues_uninit(struct job_queues *);
 
 void job_queue_start(struct job_queues *, struct job_queue *, bool fresh);
-void job_queue_stop(struct job_queues *, struct job_queue *);
 void job_queues_wake_due(struct job_queues *, uint64_t now);
 void job_queues_release(struct job_queues *, struct job *);
 void job_queue_end_other(struct job_queues *, struct job_queue *,

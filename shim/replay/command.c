@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "shim/capture/file.h"
 #include "shim/ports/eal.h"
@@ -84,9 +85,11 @@ static char *
 run_capture(struct replay *r, struct capture_reader *in)
 {
     struct capture_frame frame;
-    char *error;
+    char *error = NULL;
 
-    while (!(error = capture_next(in, &frame)) && frame.data) {
+    interrupt_catch();
+    while (!interrupt_caught() && !(error = capture_next(in, &frame))
+           && frame.data) {
         replay_frame(r, &frame);
     }
     replay_finish(r);
@@ -104,7 +107,8 @@ print_bursts(const char *job, const char *direction,
     }
 }
 
-static void
+/* Returns the number of frames. */
+static uint64_t
 print_counts(const struct replay *r, const struct replay_rules *rules)
 {
     struct replay_counts c;
@@ -134,10 +138,12 @@ print_counts(const struct replay *r, const struct replay_rules *rules)
             print_bursts(rules->jobs[i].name, "rx", &s.rx_bursts);
         }
     }
+    return c.in;
 }
 
 static char *
-run_replay(struct files *files, const struct replay_rules *rules)
+run_replay(struct files *files, const struct replay_rules *rules,
+           uint64_t *n_frames)
 {
     struct replay *r = NULL;
     char *error = eal_init_offline(replay_memory(rules));
@@ -148,7 +154,7 @@ run_replay(struct files *files, const struct replay_rules *rules)
     error = replay_create(rules, write_frame, files, &r);
     if (!error) {
         error = run_capture(r, files->in);
-        print_counts(r, rules);
+        *n_frames = print_counts(r, rules);
     }
     replay_destroy(r);
     eal_uninit();
@@ -156,7 +162,7 @@ run_replay(struct files *files, const struct replay_rules *rules)
 }
 
 char *
-replay_command(const struct replay_files *names)
+replay_command(const struct replay_files *names, uint64_t *n_frames)
 {
     struct replay_rules *rules;
     struct files files;
@@ -164,7 +170,7 @@ replay_command(const struct replay_files *names)
 
     memset(&files, 0, sizeof files);
     error = error ? error : open_files(names, &files);
-    error = error ? error : run_replay(&files, rules);
+    error = error ? error : run_replay(&files, rules, n_frames);
     error = close_files(&files, error);
     replay_rules_destroy(rules);
     return error;

@@ -4,7 +4,10 @@
 #define REPLAY_COMMAND_H 1
 
 /* stagecoach-shim --replay: forwards the frames of a capture into other
- * captures and prints the counters, one "NAME VALUE..." a line. */
+ * captures and prints the counters, one "NAME VALUE..." a line.  An interrupt
+ * (base/interrupt.h) is the end of the capture. */
+
+#include <stdint.h>
 
 struct replay_files {
     const char *in;             /* Capture to replay, pcap or pcapng. */
@@ -13,7 +16,8 @@ struct replay_files {
     const char *to_host;        /* Frames sent to the host, or NULL. */
 };
 
-/* Returns NULL or a message. */
-char *replay_command(const struct replay_files *);
+/* Stores the number of frames that were replayed.  Returns NULL or a message.
+ */
+char *replay_command(const struct replay_files *, uint64_t *n_frames);
 
 #endif /* shim/replay/command.h */

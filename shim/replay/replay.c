@@ -84,8 +84,8 @@ end_create(struct replay *r, const char *name, struct end *end)
     if (!end->in || !end->out) {
         return duplicate("no memory for rings");
     }
-    return port_create_rings(name, r->mtu, false, r->pool, &end->in, &end->out,
-                             1, &end->port);
+    return port_create_rings(name, r->mtu, false, r->pool, end->in, end->out,
+                             &end->port);
 }
 
 static void

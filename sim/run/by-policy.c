@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/interrupt.h"
 #include "policies/policy.h"
 #include "sim/workload/workload-view.h"
 
@@ -21,6 +22,7 @@ sim_policy_options(const struct policy *policy)
         .aging_slowdown = policy->aging_slowdown,
         .latest = policy->objective_latest,
         .owner_memory_s = policy->owner_memory_s,
+        .stopped = interrupt_caught,
         .early = {
             .samples = policy->early_samples < PROGRESS_WINDOW
                        ? policy->early_samples : PROGRESS_WINDOW,

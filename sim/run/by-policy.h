@@ -13,7 +13,8 @@
  * Levels are served as the data plane does, strictly and fairly inside, unless
  * 'options' say otherwise; NULL stands for the policy's.  The improvement of
  * an order takes as long as its moves do, whatever the policy's budget, so
- * that the same workload has the same result each time. */
+ * that the same workload has the same result each time.  An interrupt that the
+ * program catches (base/interrupt.h) ends the simulation without a result. */
 
 #include "sim/run/simulate.h"
 

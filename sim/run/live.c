@@ -17,6 +17,7 @@
 
 static void stage_begin(struct live *, const struct workload_cojob *,
                         size_t rung);
+static void trial_begin(struct live *, struct live_stage *);
 static void stage_end(struct live *, struct live_stage *);
 static void exchange_end(struct live *, struct live_job *);
 static void cojob_end(struct live *, const struct workload_cojob *);
@@ -95,13 +96,20 @@ exchange_begin(struct live *live, struct live_job *job)
 static void
 job_end(struct live *live, struct live_job *job)
 {
+    struct live_stage *stage = job->stage;
+
     job->state = LIVE_DONE;
+    job->iterations_left = 0;
+    job->to_come = 0;
     job->record->end = live->now;
+    job->record->iterations = job->iterations_done;
     if (live->ordered != ORDER_UNIT_COFLOW) {
         end_unit(live, &job->unit);
     }
-    if (!--job->stage->jobs_left) {
-        stage_end(live, job->stage);
+    if (!--stage->jobs_left) {
+        stage_end(live, stage);
+    } else if (stage->rungs) {
+        trial_begin(live, stage);
     }
 }
 
@@ -114,13 +122,26 @@ reports_metric(const struct live_job *job)
            || job->iterations_done == 1 || !job->iterations_left;
 }
 
+static double
+metric_of(const struct live_job *job)
+{
+    return workload_curve_at(&job->job->curve, job->iterations_done);
+}
+
 /* Reports the current metric of 'job'. */
 static void
 report_metric(struct live *live, struct live_job *job)
 {
-    progress_curve_add(
-        job->curve, job->iterations_done,
-        workload_curve_at(&job->job->curve, job->iterations_done), live->now);
+    const struct sim_options *options = live->options;
+
+    if (job->curve) {
+        progress_curve_add(job->curve, job->iterations_done, metric_of(job),
+                           live->now);
+    }
+    if (options->reported) {
+        options->reported(options->aux, job->record, metric_of(job),
+                          live->now);
+    }
 }
 
 /* Returns the time from the begin of the next iteration of 'job' until it
@@ -136,18 +157,89 @@ compute_time(const struct live *live, struct live_job *job)
     return seconds + (job->iterations_done ? 0 : live->options->start_s);
 }
 
+/* Returns the iterations that are expected of a trial that is on its way to
+ * 'rung' after it. */
+static double
+iterations_after(const struct live_stage *stage, const struct trial_rung *rung)
+{
+    const struct workload_trials *t = &stage->cojob->trials;
+    size_t i = (rung - stage->rungs) % t->n_rungs;
+
+    return trials_after(&t->rungs[i], t->n_rungs - i, t->eta);
+}
+
+/* Lets 'job' go on to 'rung'. */
+static void
+go_to_rung(struct live_job *job, struct trial_rung *rung)
+{
+    job->next = rung;
+    job->iterations_left = rung->iterations - job->iterations_done;
+    job->to_come =
+        (1 - job->stage->cojob->hidden) * iterations_after(job->stage, rung);
+}
+
+/* Makes the work of a unit that has nothing left that of the iterations of
+ * 'job' to its next rung. */
+static void
+renew_unit(struct live *live, struct live_job *job)
+{
+    struct unit *unit = &job->unit;
+
+    for (size_t i = 0; i < unit->n_work; i++) {
+        struct work *work = &unit->work[i];
+
+        work->whole = work->whole / job->times * job->iterations_left;
+        work->n_whole = work->n_whole / job->times * job->iterations_left;
+    }
+    job->times = job->iterations_left;
+    unit_begin(unit, live->fabric, live->now);
+    live->units_changed = true;
+}
+
+/* Returns true if 'job', whose iterations are done, is a trial that passes the
+ * rung where it is. */
+static bool
+passes_rung(struct live *live, struct live_job *job)
+{
+    const struct workload_trials *t = &job->stage->cojob->trials;
+    const struct sim_options *options = live->options;
+    struct trial_rung *rung = job->next;
+    size_t i;
+    bool passes;
+
+    if (!rung || job->iterations_done < rung->iterations) {
+        return false;
+    }
+    i = (rung - job->stage->rungs) % t->n_rungs;
+    passes =
+        trial_rung_judge(rung, metric_of(job), t->eta) && i + 1 < t->n_rungs;
+    if (options->judged) {
+        options->judged(options->aux, job->record, i, passes);
+    }
+    if (passes) {
+        go_to_rung(job, &rung[1]);
+        if (live->ordered != ORDER_UNIT_COFLOW) {
+            renew_unit(live, job);
+        }
+    }
+    return passes;
+}
+
 static void
 iteration_begin(struct live *live, struct live_job *job)
 {
-    double compute = job->iterations_left ? compute_time(live, job) : 0;
+    double compute;
 
     if (job->iterations_done == job->early_iteration
         && isinf(job->record->early_end)) {
         job->record->early_end = live->now;
     }
-    if (!job->iterations_left) {
+    if (!job->iterations_left && !passes_rung(live, job)) {
         job_end(live, job);
-    } else if (compute > 0) {
+        return;
+    }
+    compute = compute_time(live, job);
+    if (compute > 0) {
         job->state = LIVE_COMPUTING;
         job->compute_end.key = live->now + compute;
         job->compute_end.seq = live->n_computations++;
@@ -169,7 +261,7 @@ exchange_end(struct live *live, struct live_job *job)
         job->stage->announcement.understated +=
             UNCOUNTED * job->stage->cojob->understated;
     }
-    if (job->curve && reports_metric(job)) {
+    if (job->job->curve.every && reports_metric(job)) {
         report_metric(live, job);
     }
     iteration_begin(live, job);
@@ -285,22 +377,44 @@ make_ports(struct live_stage *stage)
     }
 }
 
-/* Sets the isolated time of 'stage': that of its slowest job, or of the port
- * that all its jobs need most. */
-static void
-find_whole(const struct live *live, struct live_stage *stage,
-           int64_t iterations)
+/* Returns the first rung at which trial 'index' is judged. */
+static struct trial_rung *
+first_rung(const struct live_stage *stage, size_t index)
 {
+    const struct workload_trials *t = &stage->cojob->trials;
+    size_t bracket = index % t->n_brackets;
+
+    return &stage->rungs[bracket * t->n_rungs + bracket];
+}
+
+/* Returns the iterations of 'job' in 'stage', which has not begun: those that
+ * are expected of a trial. */
+static double
+iterations_of(const struct live_stage *stage, const struct live_job *job)
+{
+    return stage->rungs ? job->to_come : job->iterations_left;
+}
+
+/* Sets the isolated time of 'stage': that of its slowest job, or of as many
+ * trials at a time as it has places for, or of the port that all its jobs need
+ * most. */
+static void
+find_whole(const struct live *live, struct live_stage *stage)
+{
+    size_t places = stage->cojob->trials.places;
+    double sum = 0;
+
     for (size_t i = 0; i < stage->n_jobs; i++) {
         const struct live_job *job = &stage->jobs[i];
+        double n = iterations_of(stage, job);
+        double alone = n * (job->job->compute + job->exchange_time);
 
-        stage->whole = fmax(stage->whole, iterations
-                                          * (job->job->compute
-                                             + job->exchange_time));
+        sum += alone;
+        stage->whole = fmax(stage->whole, places ? sum / places : alone);
         for (size_t j = 0; j < job->unit.n_work; j++) {
             double *seconds = &stage->seconds[job->place[j]];
 
-            *seconds += iterations * live_iteration_seconds(live, job, j);
+            *seconds += n * live_iteration_seconds(live, job, j);
             stage->whole = fmax(stage->whole, *seconds);
         }
     }
@@ -314,6 +428,8 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
 
         if (live->ordered == ORDER_UNIT_COFLOW) {
             make_unit(live, job, 1);
+        } else if (stage->rungs) {
+            make_unit(live, job, first_rung(stage, i)->iterations);
         } else {
             make_unit(live, job, iterations);
             begin_unit(live, &job->unit);
@@ -323,9 +439,11 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
         make_ports(stage);
     }
     if (live->weighted) {
-        find_whole(live, stage, iterations);
+        find_whole(live, stage);
         for (size_t i = 0; i < stage->n_jobs; i++) {
-            stage->work += iterations * stage->jobs[i].work;
+            const struct live_job *job = &stage->jobs[i];
+
+            stage->work += iterations_of(stage, job) * job->work;
         }
     }
 }
@@ -356,6 +474,20 @@ jitter_of(uint64_t seed, const struct sim_stage *stage, size_t index)
     return r;
 }
 
+static bool
+takes_time(const struct workload_job *job)
+{
+    return job->compute > 0 || job->n_transfers;
+}
+
+/* Lets the record of 'job' begin, unless it has. */
+static void
+begin_record(struct live *live, struct live_job *job)
+{
+    find_curve(live, job);
+    job->record->begin = fmin(job->record->begin, live->now);
+}
+
 static void
 live_job_init(struct live *live, struct live_job *job,
               struct live_stage *stage, size_t index)
@@ -364,22 +496,81 @@ live_job_init(struct live *live, struct live_job *job,
     const struct workload_rung *rung = &cojob->rungs[stage->record->rung];
     const struct workload_job *wj = &cojob->jobs[index];
     int64_t before = stage->record->rung ? rung[-1].iterations : 0;
-    bool takes_time = wj->compute > 0 || wj->n_transfers;
 
-    *job = (struct live_job) {
-        .job = wj, .stage = stage,
+    *job = (struct live_job){
+        .job = wj,
+        .stage = stage,
         .record = &live->jobs[live->first_job[stage->record->cojob] + index],
         .exchange_time = workload_exchange_time(wj, live->fabric),
         .iterations_done = before,
-        .iterations_left = takes_time ? rung->iterations - before : 0,
+        .iterations_left = takes_time(wj) ? rung->iterations - before : 0,
+        .promise = 1,
         .early_iteration = early_iteration(cojob, index),
         .jitter = jitter_of(live->options->seed, stage->record, index),
         .phase = order_alloc(wj->n_shards, sizeof *job->phase),
         .on_the_way = order_alloc(wj->n_shards, sizeof *job->on_the_way),
     };
     make_flows(live, job);
-    find_curve(live, job);
-    job->record->begin = fmin(job->record->begin, live->now);
+    if (stage->rungs) {
+        const struct trial_rung *first = first_rung(stage, index);
+
+        job->state = LIVE_DONE;
+        job->iterations_left = 0;
+        job->to_come = first->iterations + iterations_after(stage, first);
+    } else {
+        begin_record(live, job);
+    }
+}
+
+/* Makes the rungs of an asynchronous 'stage'. */
+static void
+make_rungs(struct live_stage *stage)
+{
+    const struct workload_trials *t = &stage->cojob->trials;
+    size_t n = t->n_brackets * t->n_rungs;
+
+    stage->rungs = order_alloc(n, sizeof *stage->rungs);
+    for (size_t i = 0; i < n; i++) {
+        stage->rungs[i].iterations = t->rungs[i % t->n_rungs];
+    }
+}
+
+/* Begins the next trial of 'stage', if there is one. */
+static void
+trial_begin(struct live *live, struct live_stage *stage)
+{
+    struct live_job *job = &stage->jobs[stage->n_begun];
+
+    if (stage->n_begun == stage->n_jobs) {
+        return;
+    }
+    go_to_rung(job, first_rung(stage, stage->n_begun++));
+    if (!takes_time(job->job)) {
+        job->iterations_left = 0;
+    }
+    begin_record(live, job);
+    if (live->ordered != ORDER_UNIT_COFLOW) {
+        begin_unit(live, &job->unit);
+    }
+    iteration_begin(live, job);
+}
+
+/* Begins as many trials of 'stage' as it has places for. */
+static void
+trials_begin(struct live *live, struct live_stage *stage)
+{
+    size_t places = stage->cojob->trials.places;
+
+    stage->jobs_left++; /* A trial that takes no time ends now. */
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        stage->jobs[i].to_come *= 1 - stage->cojob->hidden;
+    }
+    for (size_t i = 0; i < places; i++) {
+        trial_begin(live, stage);
+    }
+    if (!--stage->jobs_left) {
+        stage_end(live, stage);
+    }
 }
 
 static void
@@ -395,6 +586,12 @@ live_stage_destroy(struct live_stage *stage)
         free(job->first);
         free(job->place);
     }
+    for (size_t i = 0;
+         i < stage->cojob->trials.n_brackets * stage->cojob->trials.n_rungs;
+         i++) {
+        trial_rung_uninit(&stage->rungs[i]);
+    }
+    free(stage->rungs);
     free(stage->ports);
     free(stage->seconds);
     free(stage->jobs);
@@ -436,12 +633,20 @@ stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
     stage->record->cojob = cojob - live->workload->cojobs;
     stage->record->rung = rung;
     stage->record->begin = live->now;
+    live->running[stage->record->cojob] = stage;
     stage->n_jobs = stage->jobs_left = n;
     stage->jobs = order_alloc(n, sizeof *stage->jobs);
+    if (cojob->trials.places) {
+        make_rungs(stage);
+    }
     for (size_t i = 0; i < n; i++) {
         live_job_init(live, &stage->jobs[i], stage, i);
     }
     make_units(live, stage, cojob->rungs[rung].iterations - before);
+    if (stage->rungs) {
+        trials_begin(live, stage);
+        return;
+    }
 
     /* The last job may end the stage, and so free it. */
     for (size_t i = 0; i < n; i++) {
@@ -461,6 +666,7 @@ stage_end(struct live *live, struct live_stage *stage)
     live->n_ended++;
     candor_remove(&live->candor, &stage->announcement);
     live->served[stage->record->cojob] += stage->work;
+    live->running[stage->record->cojob] = NULL;
     live_stage_destroy(stage);
     if (next < cojob->n_rungs) {
         stage_begin(live, cojob, next);
@@ -486,69 +692,17 @@ cojob_end(struct live *live, const struct workload_cojob *cojob)
     }
 }
 
-/* Returns what 'stage' adds to the account of its owner. */
-static struct account_search
-search_of(const struct live *live, const struct live_stage *stage)
+bool
+live_is_asynchronous(const struct live_stage *stage)
 {
-    const struct sim_stage *record = stage->record;
-    double own = workload_rung_iterations(stage->cojob, record->rung);
-
-    return (struct account_search){
-        .owner = live->owners[record->cojob],
-        .work = live->served[record->cojob]
-                + stage->work * (1 + stage->announcement.later / own),
-    };
+    return stage->rungs && stage->cojob->hidden < 1;
 }
 
-void
-live_find_debts(const struct live *live)
+bool
+live_is_promising(const struct live *live)
 {
-    struct account_search *searches =
-        order_alloc(live->n_units, sizeof *searches);
-    struct live_stage **stages = order_alloc(live->n_units, sizeof *stages);
-    size_t n = 0;
-
-    for (size_t u = 0; u < live->n_units; u++) {
-        live->units[u]->stage->place = -1;
-    }
-    for (size_t u = 0; u < live->n_units; u++) {
-        struct live_stage *stage = live->units[u]->stage;
-
-        if (stage->place < 0) {
-            stage->place = 0;
-            stages[n] = stage;
-            searches[n++] = search_of(live, stage);
-        }
-    }
-    account_debts(live->accounts, live->workload->n_cojobs, live->now,
-                  live->options->owner_memory_s, searches, n);
-    for (size_t i = 0; i < n; i++) {
-        stages[i]->debt = searches[i].debt;
-    }
-    free(searches);
-    free(stages);
-}
-
-/* Gives the cojobs of each user one account. */
-static void
-find_owners(struct live *live)
-{
-    const struct workload *w = live->workload;
-
-    live->owners = order_alloc(w->n_cojobs, sizeof *live->owners);
-    live->accounts = order_alloc(w->n_cojobs, sizeof *live->accounts);
-    live->served = order_alloc(w->n_cojobs, sizeof *live->served);
-    for (size_t i = 0; i < w->n_cojobs; i++) {
-        const char *user = w->cojobs[i].user;
-        size_t owner = i;
-
-        for (size_t j = 0; user && j < i && owner == i; j++) {
-            const char *other = w->cojobs[j].user;
-
-            owner = other && !strcmp(user, other) ? live->owners[j] : i;
-        }
-        live->owners[i] = owner;
-    }
+    return live->weighted
+           && live->options->order.trials == ORDER_TRIALS_PROMISING;
 }
 
 void
@@ -575,10 +729,11 @@ live_init(struct live *live, const struct workload *w,
                && !order_is_equal(order->kind) && workload_iterates(w)) {
         live->ordered = ORDER_UNIT_ITERATION;
     }
+    live->running = order_alloc(w->n_cojobs, sizeof *live->running);
     live->stages = order_alloc(w->n_stages, sizeof *live->stages);
     live->plain = order_alloc(w->n_cojobs, sizeof *live->plain);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
-    if (order_uses_metrics(order->kind)) {
+    if (order_uses_metrics(order->kind) || live_is_promising(live)) {
         live->curves = order_alloc(live->n_jobs, sizeof *live->curves);
     }
     if (options->lookahead_runs && order_looks_ahead(order->kind)
@@ -588,7 +743,7 @@ live_init(struct live *live, const struct workload *w,
             live->factors[i] = 1;
         }
     }
-    find_owners(live);
+    live_find_owners(live);
     paths_init(&live->paths, fabric);
     unit_maker_init(&live->maker, fabric->n_ports);
     live->rates = rates_create(rule, &live->paths);
@@ -605,8 +760,13 @@ live_init(struct live *live, const struct workload *w,
 void
 live_uninit(struct live *live)
 {
-    assert(!live->n_units);
     rates_destroy(live->rates);
+    for (size_t i = 0; i < live->workload->n_cojobs; i++) {
+        if (live->running[i]) {
+            live_stage_destroy(live->running[i]);
+        }
+    }
+    free(live->running);
     unit_maker_uninit(&live->maker);
     paths_uninit(&live->paths);
     free(live->first_job);

@@ -36,6 +36,7 @@
 #include "order/problem/iteration-weight.h"
 #include "order/problem/lateness.h"
 #include "order/problem/progress-curve.h"
+#include "order/problem/trials.h"
 #include "sim/fabric/paths.h"
 #include "sim/rates/node-heap.h"
 #include "sim/rates/rates.h"
@@ -49,7 +50,11 @@ struct workload;
 struct workload_cojob;
 struct workload_job;
 
-enum live_state { LIVE_COMPUTING, LIVE_EXCHANGING, LIVE_DONE };
+enum live_state {
+    LIVE_COMPUTING,
+    LIVE_EXCHANGING,
+    LIVE_DONE, /* Or not begun: a trial that waits for a place. */
+};
 
 struct live_job {
     const struct workload_job *job;
@@ -62,6 +67,11 @@ struct live_job {
                                  * its busiest port. */
     int64_t iterations_done;    /* In all rungs. */
     int64_t iterations_left;    /* In this rung, the current one included. */
+    struct trial_rung *next;    /* The rung that a trial is on its way to; NULL
+                                 * before it begins, and in stages. */
+    double to_come;             /* Iterations that are expected of a trial
+                                 * after 'iterations_left' and announced. */
+    double promise;             /* See trials.h; 1 by default. */
     struct progress_curve *curve;       /* Reported metric, in live's 'curves';
                                  * NULL if it has none or the order does not
                                  * use it. */
@@ -85,6 +95,9 @@ struct live_stage {
     struct sim_stage *record;   /* In live's 'stages'. */
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
+    struct trial_rung *rungs;   /* Of an asynchronous search: of each bracket
+                                 * all rungs; otherwise NULL. */
+    size_t n_begun;             /* Its jobs that have begun, the first ones. */
     int place;                  /* In the last problem, if it had stages. */
     int rank;                   /* By the last decision, if it ordered stages;
                                  * -1 before that. */
@@ -133,6 +146,7 @@ struct live {
                                  * is its own without a user. */
     struct account *accounts;   /* One for each cojob; not all are used. */
     double *served;             /* Work of the ended stages of each cojob. */
+    struct live_stage **running; /* Of each cojob, NULL without. */
     size_t n_stages, n_ended;   /* That began, of those that ended. */
     struct sim_stage *stages;
     size_t n_jobs;
@@ -161,6 +175,15 @@ void live_flow_ended(struct live *, struct flow *);
  * unit's work 'i'. */
 double live_iteration_seconds(const struct live *, const struct live_job *,
                               size_t i);
+
+/* Returns true if orders know that the search of 'stage' is asynchronous. */
+bool live_is_asynchronous(const struct live_stage *);
+
+/* Returns true if promising trials of such searches go first. */
+bool live_is_promising(const struct live *);
+
+/* Gives the cojobs of each user one account. */
+void live_find_owners(struct live *);
 
 /* Sets 'debt' of the running stages. */
 void live_find_debts(const struct live *);
@@ -192,12 +215,11 @@ void remaining_early(const struct live_job *, const struct progress_options *,
 /* Returns the isolated time of 'job' until the end of its rung, seconds. */
 double remaining_alone(const struct live *, const struct live_job *);
 
-/* Fills 'isolated' of the 'n' stages and adds what each port carried for them
- * to 'port_bytes'.  Returns the lower bound on the mean of the stages'
- * completion times for the recorded begin times: the better of the certificate
- * and 'rounds' rounds of ascent_bound(), which '*kind' names. */
-double recorded_bound(const struct workload *, struct paths *, int rounds,
-                      struct sim_stage *, size_t n, double *port_bytes,
+/* Fills 'isolated' of all stages, which have ended, and adds what each port
+ * carried for them to 'port_bytes'.  Returns the lower bound on the mean of
+ * the stages' completion times for the recorded begin times: the better of the
+ * certificate and 'rounds' rounds of ascent_bound(), which '*kind' names. */
+double recorded_bound(struct live *, int rounds, double *port_bytes,
                       enum order_bound *kind);
 
 #endif /* sim/run/live.h */

@@ -128,6 +128,27 @@ describe_job(const struct live *live, const struct live_job *job,
     describe_exchange(live, job, jj);
 }
 
+/* Describes an asynchronous search as one rung, in which its 'n' running
+ * trials, 'jobs', do an equal part of all that is known. */
+static size_t
+describe_trials(const struct live_stage *stage, struct judge_job *jobs,
+                size_t n, struct announced_rung *rungs)
+{
+    double done = 0, left = 0;
+
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        done += stage->jobs[i].iterations_done;
+        left += stage->jobs[i].iterations_left + stage->jobs[i].to_come;
+    }
+    for (size_t k = 0; k < n; k++) {
+        jobs[k].iterations = fmax(round(left / n), 1);
+    }
+    *rungs = (struct announced_rung){ .iterations =
+                                          fmax(round((done + left) / n), 1),
+                                      .n_jobs = n };
+    return 1;
+}
+
 /* Stores the rungs of 'stage' and of those after it that its search announces,
  * with as many iterations, and what it owes.  Returns their number. */
 static size_t
@@ -169,25 +190,36 @@ is_unknown(const struct live_stage *stage)
     return false;
 }
 
-/* Describes 'stage'; its first job is number 'first_job'. */
+/* Returns true if the judge has 'job': all of a rung, but only the running
+ * trials. */
+static bool
+has_job(const struct live_job *job)
+{
+    return !job->stage->rungs || job->state != LIVE_DONE;
+}
+
+/* Describes 'stage', whose jobs are the last of 'n', from 'first' on. */
 static struct judge_search
 describe_search(const struct live *live, const struct live_stage *stage,
-                size_t first_job)
+                struct judge_job *jobs, size_t first, size_t n)
 {
     const struct workload_cojob *cojob = stage->cojob;
     struct announced_rung *rungs =
         order_alloc(cojob->n_rungs + 1, sizeof *rungs);
 
-    return (struct judge_search){ .weight = cojob->weight,
-                                  .age = live->now - stage->record->begin,
-                                  .unknown = is_unknown(stage),
-                                  .plain = live->plain[stage->record->cojob],
-                                  .first_job = first_job,
-                                  .n_jobs = stage->n_jobs,
-                                  .rungs = rungs,
-                                  .n_rungs =
-                                      describe_rungs(live, stage, rungs),
-                                  .id = cojob - live->workload->cojobs };
+    return (struct judge_search){
+        .weight = cojob->weight,
+        .age = live->now - stage->record->begin,
+        .unknown = is_unknown(stage),
+        .plain = live->plain[stage->record->cojob],
+        .first_job = first,
+        .n_jobs = n - first,
+        .rungs = rungs,
+        .n_rungs = stage->rungs
+                       ? describe_trials(stage, &jobs[first], n - first, rungs)
+                       : describe_rungs(live, stage, rungs),
+        .id = cojob - live->workload->cojobs
+    };
 }
 
 /* Lists the running stages, each once, by their begin. */
@@ -241,21 +273,25 @@ outlook_init(struct outlook *outlook, const struct live *live,
     size_t n = list_stages(live, stages);
     struct judge_search *searches = order_alloc(n, sizeof *searches);
     struct judge_job *jobs;
-    size_t n_jobs = 0;
+    size_t most = 0, n_jobs = 0;
 
     for (size_t i = 0; i < n; i++) {
-        searches[i] = describe_search(live, stages[i], n_jobs);
-        n_jobs += stages[i]->n_jobs;
+        most += stages[i]->n_jobs;
     }
-    jobs = order_alloc(n_jobs, sizeof *jobs);
-    outlook->jobs = order_alloc(n_jobs, sizeof *outlook->jobs);
+    jobs = order_alloc(most, sizeof *jobs);
+    outlook->jobs = order_alloc(most, sizeof *outlook->jobs);
     for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < stages[i]->n_jobs; k++) {
-            size_t job = searches[i].first_job + k;
+        size_t first = n_jobs;
 
-            outlook->jobs[job] = &stages[i]->jobs[k];
-            describe_job(live, outlook->jobs[job], early, &jobs[job]);
+        for (size_t k = 0; k < stages[i]->n_jobs; k++) {
+            const struct live_job *job = &stages[i]->jobs[k];
+
+            if (has_job(job)) {
+                outlook->jobs[n_jobs] = job;
+                describe_job(live, job, early, &jobs[n_jobs++]);
+            }
         }
+        searches[i] = describe_search(live, stages[i], jobs, first, n_jobs);
     }
     outlook->situation = (struct judge_situation){
         .searches = searches, .n_searches = n, .jobs = jobs, .n_jobs = n_jobs

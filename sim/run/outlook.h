@@ -21,8 +21,6 @@
  *
  * Part of the simulation, used by simulate.c only. */
 
-#include <stddef.h>
-
 #include "order/lookahead/judge.h"
 
 struct live;

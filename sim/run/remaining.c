@@ -3,6 +3,7 @@
 /* Input of orders: remaining work and traits of units. */
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "order/order.h"
 #include "order/primal-dual/ascent.h"
@@ -10,7 +11,6 @@
 #include "order/problem/iteration-weight.h"
 #include "order/problem/memory.h"
 #include "sim/run/live.h"
-#include "sim/run/records.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 
@@ -131,8 +131,10 @@ need_of(const struct live *live, const struct live_stage *stage)
 
         double work = live_known_share(job) * job->work;
 
-        need.work += job->iterations_left * work;
-        need.slowest = fmax(need.slowest, remaining_alone(live, job));
+        need.work += (job->iterations_left + job->to_come) * work;
+        if (!live_is_asynchronous(stage)) {
+            need.slowest = fmax(need.slowest, remaining_alone(live, job));
+        }
         of_iterations += work;
     }
     need.work += (stage->announcement.later
@@ -200,6 +202,38 @@ add_stage(struct order_problem *op, const struct live *live,
     order_problem_set_release(op, s, 0, alone);
 }
 
+/* Sets how promising the running trials of 'stage' are. */
+static void
+find_promises(struct live_stage *stage)
+{
+    struct trial *trials = order_alloc(stage->n_begun, sizeof *trials);
+    struct live_job **jobs = order_alloc(stage->n_begun, sizeof *jobs);
+    size_t n = 0;
+
+    for (size_t i = 0; i < stage->n_begun; i++) {
+        struct live_job *job = &stage->jobs[i];
+        struct trial *trial = &trials[n];
+
+        if (job->state != LIVE_DONE) {
+            jobs[n++] = job;
+            trial->rung = job->next;
+            trial->work =
+                job->iterations_left
+                * fmax(live_known_share(job) * job->work, ORDER_MIN_SECONDS);
+            trial->known =
+                job->curve
+                && progress_curve_predict(job->curve, job->next->iterations,
+                                          &trial->mean, &trial->sd);
+        }
+    }
+    trials_promise(trials, n, stage->cojob->trials.eta);
+    for (size_t i = 0; i < n; i++) {
+        jobs[i]->promise = trials[i].promise;
+    }
+    free(jobs);
+    free(trials);
+}
+
 /* Returns what the search of 'job' still needs.  The last plan multiplies the
  * key of the job by its factor. */
 static struct iteration_need
@@ -207,6 +241,7 @@ planned_need(const struct live *live, const struct live_job *job)
 {
     struct iteration_need need = job->stage->need;
 
+    need.weight *= job->promise;
     if (live->factors) {
         need.weight /= live->factors[job->record - live->jobs];
     }
@@ -230,6 +265,10 @@ add_job(const struct live *live, const struct unit *unit,
     get_traits(live, unit, job, 1, early, traits);
     traits->early_weight = iteration_early_weight(
         &need, job->stage->n_jobs, share * job->busiest, share * job->work);
+    if (live->weighted && live_is_asynchronous(job->stage)
+        && !live_is_promising(live)) {
+        traits->group = 1 + job->stage->record->cojob;
+    }
 }
 
 void
@@ -251,6 +290,9 @@ remaining_problem(const struct live *live,
         if (live->weighted && stage->place < 0) {
             stage->place = 0;
             stage->need = need_of(live, stage);
+            if (live_is_promising(live) && live_is_asynchronous(stage)) {
+                find_promises(stage);
+            }
         }
         if (live->ordered != ORDER_UNIT_STAGE) {
             add_job(live, unit, early, op, &traits);
@@ -268,18 +310,22 @@ remaining_problem(const struct live *live,
 
 /* Adds up all of the work of a stage that has been. */
 static void
-add_record(struct unit_maker *maker, struct paths *paths,
-           const struct workload *w, struct sim_stage *stage)
+add_record(struct unit_maker *maker, struct live *live,
+           struct sim_stage *stage)
 {
-    const struct workload_cojob *cojob = &w->cojobs[stage->cojob];
+    const struct workload_cojob *cojob = &live->workload->cojobs[stage->cojob];
     const struct workload_rung *rung = &cojob->rungs[stage->rung];
-    int64_t iterations = rung->iterations
-                         - (stage->rung ? rung[-1].iterations : 0);
+    const struct sim_job *records = &live->jobs[live->first_job[stage->cojob]];
+    struct paths *paths = &live->paths;
 
     stage->isolated = 0;
     for (size_t i = 0; i < rung->n_jobs; i++) {
         const struct workload_job *job = &cojob->jobs[i];
         double exchange = workload_exchange_time(job, paths->fabric);
+        int64_t iterations =
+            cojob->trials.places
+                ? records[i].iterations
+                : rung->iterations - (stage->rung ? rung[-1].iterations : 0);
 
         stage->isolated = fmax(stage->isolated,
                                iterations * (job->compute + exchange));
@@ -317,21 +363,23 @@ record_to_problem(struct unit_maker *maker, const struct sim_fabric *fabric,
 }
 
 double
-recorded_bound(const struct workload *w, struct paths *paths, int rounds,
-               struct sim_stage *stages, size_t n, double *port_bytes,
+recorded_bound(struct live *live, int rounds, double *port_bytes,
                enum order_bound *kind)
 {
-    struct order_problem *op = order_problem_create(paths->fabric->n_ports);
+    int n_ports = live->fabric->n_ports;
+    struct order_problem *op = order_problem_create(n_ports);
+    size_t n = live->n_stages;
     struct unit_maker maker;
     double begins = 0;
     double bound;
 
-    unit_maker_init(&maker, paths->fabric->n_ports);
+    unit_maker_init(&maker, n_ports);
     for (size_t i = 0; i < n; i++) {
-        add_record(&maker, paths, w, &stages[i]);
-        record_to_problem(&maker, paths->fabric, &stages[i], i, op,
-                          port_bytes);
-        begins += stages[i].begin;
+        struct sim_stage *stage = &live->stages[i];
+
+        add_record(&maker, live, stage);
+        record_to_problem(&maker, live->fabric, stage, i, op, port_bytes);
+        begins += stage->begin;
     }
     bound = certificate_bound(op, kind);
     if (rounds) {

@@ -38,8 +38,8 @@ struct simulation {
                                  * INFINITY if there is none. */
     double due;                 /* Time of the next late decision, INFINITY
                                  * without one. */
-    size_t n_stage_events;      /* Begins and ends of stages before the last
-                                 * decision. */
+    size_t n_stage_events;      /* Begins of jobs and ends of stages before the
+                                 * last decision. */
     struct plain_network *plain; /* NULL without a limit of lateness. */
     size_t n_in_plain;           /* Stages that had begun when it was last
                                   * simulated. */
@@ -277,6 +277,12 @@ plan_ahead(struct simulation *sim, struct sim_result *result)
     result->plan_runs += plan.n_runs;
     result->plan_s += plan.cpu_s;
     for (size_t i = 0; i < outlook.situation.n_jobs; i++) {
+        const struct live_stage *stage = outlook.jobs[i]->stage;
+
+        if (i && stage == outlook.jobs[i - 1]->stage
+            && live_is_asynchronous(stage) && !live_is_promising(live)) {
+            factors[i] = factors[i - 1];
+        }
         live->factors[outlook.jobs[i]->record - live->jobs] = factors[i];
     }
     free(factors);
@@ -294,10 +300,10 @@ decide(struct simulation *sim, struct sim_result *result)
     sim->next_period = live->now + period(sim);
     if (!live->n_units || order_is_equal(sim->order_options.kind)
         || (order_is_whole(sim->order_options.kind)
-            && sim->n_stage_events == live->n_stages + live->n_ended)) {
+            && sim->n_stage_events == live->n_begun_units + live->n_ended)) {
         return;
     }
-    sim->n_stage_events = live->n_stages + live->n_ended;
+    sim->n_stage_events = live->n_begun_units + live->n_ended;
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
     follow_in_plain(sim);
@@ -445,10 +451,8 @@ collect(struct simulation *sim, struct sim_result *result)
     result->n_ports = live->fabric->n_ports;
     result->port_bytes = order_alloc(result->n_ports,
                                      sizeof *result->port_bytes);
-    result->bound = recorded_bound(live->workload, &live->paths,
-                                   sim->options->bound_rounds, result->stages,
-                                   result->n_stages, result->port_bytes,
-                                   &result->bound_kind);
+    result->bound = recorded_bound(live, sim->options->bound_rounds,
+                                   result->port_bytes, &result->bound_kind);
     if (result->decisions) {
         qsort(sim->times, result->decisions, sizeof *sim->times,
               compare_doubles);
@@ -490,13 +494,19 @@ simulate(const struct workload *w, const struct sim_options *options,
     }
     sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
-    while (sim.live.n_ended < w->n_stages) {
+    while (sim.live.n_ended < w->n_stages
+           && !(options->stopped && options->stopped())) {
         step(&sim, result);
         if (options->progress) {
             options->progress(options->aux, sim.live.n_ended, w->n_stages);
         }
     }
-    collect(&sim, result);
+    if (sim.live.n_ended == w->n_stages) {
+        collect(&sim, result);
+    } else {
+        free(sim.live.stages);
+        free(sim.live.jobs);
+    }
 
     order_result_uninit(&sim.order);
     order_problem_destroy(sim.problem);
@@ -507,6 +517,21 @@ simulate(const struct workload *w, const struct sim_options *options,
     sim_fabric_destroy(fabric);
     free(sim.times);
     free(sim.flows);
+}
+
+static int
+compare_stages(const void *a_, const void *b_)
+{
+    const struct sim_stage *a = a_, *b = b_;
+
+    return (a->cojob != b->cojob ? (a->cojob < b->cojob ? -1 : 1)
+                                 : (a->rung > b->rung) - (a->rung < b->rung));
+}
+
+void
+sim_result_sort(struct sim_result *r)
+{
+    qsort(r->stages, r->n_stages, sizeof *r->stages, compare_stages);
 }
 
 void

@@ -28,8 +28,13 @@
  *    ...result.mean, result.stages[i].end...
  *    sim_result_uninit(&result);
  *
+ * An asynchronous search is one stage, from its arrival to the end of its last
+ * trial.  Which trials go on depends on which arrive first at a rung, and so
+ * on the order: what a run did is in its jobs' 'iterations'.
+ *
  * A simulation only reads the workload and shares nothing. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +42,7 @@
 #include "order/problem/progress-curve.h"
 
 struct sim_flow;
+struct sim_job;
 struct workload;
 
 /* How flows get their rates. */
@@ -94,11 +100,24 @@ struct sim_options {
                                  * result's bound; 0 is the certificate
                                  * alone. */
 
+    /* Called after each event if not null.  The simulation ends without a
+     * result, so without stages, when it returns anything but 0, as
+     * interrupt_caught() does. */
+    int (*stopped)(void);
+
     /* Called after each event if not null. */
     void (*progress)(void *aux, size_t n_ended, size_t n_stages);
 
     /* Called if not null with the input of each order. */
     void (*input)(void *aux, const struct order_problem *);
+
+    /* Called if not null when a job has reported its metric at 'now'. */
+    void (*reported)(void *aux, const struct sim_job *, double metric,
+                     double now);
+
+    /* Called if not null when a trial was judged at a rung, from 0 on. */
+    void (*judged)(void *aux, const struct sim_job *, size_t rung,
+                   bool passes);
 
     /* Called if not null when 'flows', all that move, are about to go on at
      * their rates for 'seconds'; see rates.h. */
@@ -119,6 +138,7 @@ struct sim_stage {
 /* A completed job. */
 struct sim_job {
     size_t cojob, job;          /* Indexes in the workload. */
+    int64_t iterations;         /* That it has done. */
     double begin, end;          /* From its first rung to its last, seconds. */
     double early_end;           /* When its metric was reported to be 0.9 of
                                  * that after its last planned iteration;
@@ -153,5 +173,8 @@ struct sim_result {
 void simulate(const struct workload *, const struct sim_options *,
               struct sim_result *);
 void sim_result_uninit(struct sim_result *);
+
+/* Sorts the stages by cojob, then by rung. */
+void sim_result_sort(struct sim_result *);
 
 #endif /* sim/run/simulate.h */

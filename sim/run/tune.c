@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "order/problem/memory.h"
 #include "sim/run/by-policy.h"
 #include "sim/workload/random.h"
@@ -72,7 +73,8 @@ trials_have_budget(const struct trials *t, double share)
 {
     const struct tune_options *o = t->options;
 
-    if (o->evaluations && t->n_simulations >= o->evaluations * share) {
+    if (interrupt_caught()
+        || (o->evaluations && t->n_simulations >= o->evaluations * share)) {
         return false;
     }
     return !o->budget_s
@@ -90,6 +92,7 @@ replay(const struct tune_options *tune_options, const struct workload *w,
     double slowdown = 1;
 
     options.service = tune_options->service;
+    options.stopped = NULL; /* A running simulation is completed. */
     simulate_by_policy(w, policy, &options, &r);
     for (size_t i = 0; i < r.n_stages; i++) {
         const struct sim_stage *stage = &r.stages[i];
@@ -193,7 +196,8 @@ trials_run(struct trials *t, struct trial *trial, enum tune_part part,
     }
 }
 
-static void
+/* Returns false after an interrupt. */
+static bool
 trials_init(struct trials *t, const struct tune_set sets[TUNE_N_PARTS],
             const struct policy *base, const struct tune_options *options)
 {
@@ -205,8 +209,14 @@ trials_init(struct trials *t, const struct tune_set sets[TUNE_N_PARTS],
     };
     append(t, base);
     for (int p = 0; p < TUNE_N_PARTS; p++) {
-        trials_run(t, t->trials[0], p, sets[p].n);
+        for (size_t n = 1; n <= sets[p].n; n++) {
+            if (interrupt_caught()) {
+                return false;
+            }
+            trials_run(t, t->trials[0], p, n);
+        }
     }
+    return true;
 }
 
 /* Returns the share of 'objective' that 'trial' saves on all workloads of
@@ -530,6 +540,7 @@ describe(struct search *s, const struct tune_space *space, size_t k)
 {
     const struct knob *knob = &space->knobs[k];
     struct trial *best = best_alone(s, k);
+    size_t n_held_back = s->trials.sets[TUNE_HELD_BACK].n;
     struct tune_effect e = {
         .knob = knob, .n = s->n_alone[k] ? s->n_scanned : 0,
         .ineffective = s->ineffective[k], .is = knob_value(knob, base_of(s)),
@@ -546,10 +557,13 @@ describe(struct search *s, const struct tune_space *space, size_t k)
         }
         e.gain = fmax(e.gain, gain);
     }
-    trials_run(&s->trials, best, TUNE_HELD_BACK,
-               s->trials.sets[TUNE_HELD_BACK].n);
-    e.held_back = trials_gain(&s->trials, best, TUNE_HELD_BACK,
-                              s->trials.options->objective);
+    if (!interrupt_caught()) {
+        trials_run(&s->trials, best, TUNE_HELD_BACK, n_held_back);
+    }
+    e.held_back = best->n[TUNE_HELD_BACK] == n_held_back
+                      ? trials_gain(&s->trials, best, TUNE_HELD_BACK,
+                                    s->trials.options->objective)
+                      : (struct interval){ 0, NAN, NAN, NAN };
     return e;
 }
 
@@ -576,12 +590,35 @@ is_better(const struct interval *gain)
     return gain->mean > TUNE_MARGIN && !(gain->low <= 0);
 }
 
-void
+/* Searches, and fills the result. */
+static void
+find(struct search *s, const struct tune_options *options,
+     struct tune_result *result)
+{
+    s->best = s->trials.trials[0];
+    scan(s);
+    consider_alone(s);
+    search(s);
+    reset_knobs(s);
+
+    *result = (struct tune_result){ .space = s->space };
+    compare(s, result);
+    for (size_t k = 0; k < s->space.n; k++) {
+        result->effects[k] = describe(s, &result->space, k);
+    }
+    result->policy = s->best->policy;
+    result->better =
+        is_better(&result->gain[TUNE_TRAIN][options->objective])
+        && is_better(&result->gain[TUNE_HELD_BACK][options->objective]);
+}
+
+bool
 tune(const struct tune_set sets[TUNE_N_PARTS], const struct policy *base,
      const struct tune_options *options, struct tune_result *result)
 {
     struct search s = { .random = { options->seed },
                         .n_train = sets[TUNE_TRAIN].n };
+    bool begun;
 
     assert(sets[TUNE_TRAIN].n && sets[TUNE_HELD_BACK].n
            && (options->evaluations || options->budget_s));
@@ -589,22 +626,11 @@ tune(const struct tune_set sets[TUNE_N_PARTS], const struct policy *base,
     for (size_t i = 0; i < options->n_kept; i++) {
         tune_space_keep(&s.space, options->kept[i]);
     }
-    trials_init(&s.trials, sets, base, options);
-    s.best = s.trials.trials[0];
-    scan(&s);
-    consider_alone(&s);
-    search(&s);
-    reset_knobs(&s);
-
-    *result = (struct tune_result) { .space = s.space };
-    for (size_t k = 0; k < s.space.n; k++) {
-        result->effects[k] = describe(&s, &result->space, k);
+    begun = trials_init(&s.trials, sets, base, options);
+    if (begun) {
+        find(&s, options, result);
     }
-    compare(&s, result);
-    result->policy = s.best->policy;
     result->n_simulations = s.trials.n_simulations;
-    result->better = is_better(&result->gain[TUNE_TRAIN][options->objective])
-                     && is_better(&result->gain[TUNE_HELD_BACK]
-                                               [options->objective]);
     trials_uninit(&s.trials);
+    return begun;
 }

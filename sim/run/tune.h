@@ -33,8 +33,7 @@
  *    struct tune_set sets[TUNE_N_PARTS] = { ... };
  *    struct tune_result result;
  *
- *    tune(sets, policy, &options, &result);
- *    if (result.better) {
+ *    if (tune(sets, policy, &options, &result) && result.better) {
  *        ...result.policy...
  *    }
  *
@@ -117,7 +116,8 @@ struct tune_effect {
     double is, best, worst;     /* Values: of the initial policy, and of those
                                  * that were tried the best and the worst. */
     double gain, loss;          /* Shares of the objective, on these. */
-    struct interval held_back;  /* Gain of the best value there. */
+    struct interval held_back;  /* Gain of the best value there, NAN if it was
+                                 * not tried. */
 };
 
 struct tune_result {
@@ -134,7 +134,10 @@ struct tune_result {
                                  * that were held back, and certainly so. */
 };
 
-void tune(const struct tune_set sets[TUNE_N_PARTS], const struct policy *base,
+/* An interrupt (base/interrupt.h) uses the budget up; then knobs alone are not
+ * validated.  Returns false if it came before the initial policy was simulated
+ * on all workloads: the result has only 'n_simulations'. */
+bool tune(const struct tune_set sets[TUNE_N_PARTS], const struct policy *base,
           const struct tune_options *, struct tune_result *);
 
 #endif /* sim/run/tune.h */

@@ -37,11 +37,13 @@ add_search(struct fluid *f, const struct workload *w, double efficiency,
     for (size_t r = 0; r < cojob->n_rungs; r++) {
         const struct workload_rung *rung = &cojob->rungs[r];
         size_t n_jobs = survivors ? rung->n_jobs : cojob->rungs[0].n_jobs;
+        int64_t end =
+            cojob->trials.places ? cojob->trials.rungs[0] : rung->iterations;
 
         fluid_add_rung(f, rung->n_jobs);
         for (size_t j = 0; j < n_jobs; j++) {
             add_job(f, w, efficiency, &cojob->jobs[j],
-                    rung->iterations - (r ? rung[-1].iterations : 0));
+                    end - (r ? rung[-1].iterations : 0));
         }
     }
 }

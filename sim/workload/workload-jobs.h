@@ -48,7 +48,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct job_trace;
 struct workload;
 
 struct jobs_options {

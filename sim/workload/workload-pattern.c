@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "order/problem/memory.h"
 #include "sim/workload/random.h"
 #include "sim/workload/trial-curve.h"
 #include "sim/workload/workload.h"
@@ -38,7 +37,10 @@ double
 workload_curve_at(const struct workload_curve *curve, double iterations)
 {
     if (curve->recorded) {
-        return trial_curve_at(curve->recorded, iterations);
+        double stretch = curve->stretch > 0 ? curve->stretch : 1;
+
+        return curve->final
+               + trial_curve_at(curve->recorded, stretch * iterations);
     }
     return curve->every
                ? curve->final

@@ -9,6 +9,7 @@
 #include "base/json-check.h"
 #include "order/problem/memory.h"
 #include "sim/fabric/line-reader.h"
+#include "sim/workload/trial-curve.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 #include "wire/rungs.h"
@@ -22,6 +23,7 @@
 #define MAX_PARTS 1024 /* Shards, and phases. */
 
 static const char *const kinds[] = { "sim", NULL };
+static const char *const methods[] = { "synchronous", "asynchronous", NULL };
 
 struct reader {
     struct json_check *jc;
@@ -166,10 +168,18 @@ read_exchange(struct reader *r, const struct json_at *at,
 static void
 read_curve(const struct json_at *curve, struct workload_job *job)
 {
-    if (curve) {
+    if (json_has(curve, "learning_rate")) {
+        job->curve.recorded =
+            trial_curve_find(json_integer(curve, "classes", 2, 1000000),
+                             json_number(curve, "learning_rate", 1e-6, 1e6));
+        job->curve.final = json_number_or(curve, "final", -1, 1, 0);
+        job->curve.stretch = json_number_or(curve, "stretch", 1e-3, 1e3, 1);
+    } else if (curve) {
         job->curve.final = json_number(curve, "final", 1e-9, 1e9);
         job->curve.span = json_number(curve, "span", 0, 1e9);
         job->curve.exponent = json_number(curve, "exponent", 0.01, 10);
+    }
+    if (curve) {
         job->curve.every =
             json_integer_or(curve, "every", 1, RUNG_MAX_ITERATIONS, 1);
     }
@@ -209,6 +219,30 @@ read_rungs(struct reader *r, const struct json_at *at,
     free(rungs);
 }
 
+/* Reads how an asynchronous search judges. */
+static void
+read_trials(struct reader *r, const struct json_at *at,
+            struct workload_cojob *cojob)
+{
+    struct workload_trials trials = {
+        .places = json_integer(at, "places", 1, MAX_JOBS),
+        .eta = json_number_or(at, "eta", 2, 1000, 3),
+    };
+    struct search_rung *rungs = search_rungs_read(at, 0, &trials.n_rungs);
+
+    trials.n_brackets = json_integer_or(
+        at, "brackets", 1, trials.n_rungs ? trials.n_rungs : 1, 1);
+    trials.rungs = order_alloc(trials.n_rungs, sizeof *trials.rungs);
+    for (size_t i = 0; i < trials.n_rungs; i++) {
+        trials.rungs[i] = rungs[i].iterations;
+    }
+    if (json_ok(r->jc)) {
+        workload_add_trials(r->w, cojob, &trials);
+    }
+    free(trials.rungs);
+    free(rungs);
+}
+
 static void
 check_name(const struct reader *r, const struct json_at *at, const char *name)
 {
@@ -225,6 +259,7 @@ read_cojob(struct reader *r, const struct json_at *at)
     char *name = json_name(at, "name");
     double weight = json_number_or(at, "weight", 0.001, 1e6, 1);
     double arrival = json_number_or(at, "arrival_s", 0, 1e9, 0);
+    bool asynchronous = json_enum_or(at, "method", methods, 0);
     const struct json_at *jobs = json_array(at, "jobs", 1, MAX_JOBS);
     struct workload_cojob *cojob;
 
@@ -234,10 +269,12 @@ read_cojob(struct reader *r, const struct json_at *at)
     for (size_t i = 0; i < json_n(jobs) && json_ok(r->jc); i++) {
         read_job(r, json_element_object(jobs, i), cojob);
     }
-    if (json_ok(r->jc)) {
+    if (json_ok(r->jc) && asynchronous) {
+        read_trials(r, at, cojob);
+    } else if (json_ok(r->jc)) {
         read_rungs(r, at, cojob);
     }
-    if (json_ok(r->jc)) {
+    if (json_ok(r->jc) && !asynchronous) {
         workload_keep_best(cojob);
     }
     free(name);

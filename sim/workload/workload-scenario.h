@@ -24,6 +24,8 @@
  *             {"from": "h0", "to": "h3", "bytes": 1e6, "shard": 0,
  *              "phase": 0}]}]}]}
  *
+ * A cojob with "method": "asynchronous" judges its trials one by one: it has
+ * "places", "eta" and "brackets", and its rungs have no "keep".
  * stagecoach-sim-scenario(5) has all members.  A rung keeps the jobs whose
  * curves are best at its end; those without a curve come last, in the order
  * of the file.

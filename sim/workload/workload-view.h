@@ -18,8 +18,6 @@
  * workload that it is of, which must outlive it.  Only what stands in the
  * array itself, such as weights and arrivals, may be changed. */
 
-#include <stddef.h>
-
 struct policy;
 struct workload;
 

@@ -25,6 +25,7 @@ cojob_uninit(struct workload_cojob *cojob)
     }
     free(cojob->jobs);
     free(cojob->rungs);
+    free(cojob->trials.rungs);
     free(cojob->user);
     free(cojob->name);
 }
@@ -104,6 +105,20 @@ workload_add_rung(struct workload *w, struct workload_cojob *cojob,
     cojob->rungs[cojob->n_rungs++] =
         (struct workload_rung){ .iterations = iterations, .n_jobs = n_jobs };
     w->n_stages++;
+}
+
+void
+workload_add_trials(struct workload *w, struct workload_cojob *cojob,
+                    const struct workload_trials *trials)
+{
+    size_t size = trials->n_rungs * sizeof *trials->rungs;
+
+    assert(trials->places && trials->eta > 1 && trials->n_brackets > 0
+           && trials->n_brackets <= trials->n_rungs);
+    workload_add_rung(w, cojob, trials->rungs[trials->n_rungs - 1],
+                      cojob->n_jobs);
+    cojob->trials = *trials;
+    cojob->trials.rungs = memcpy(order_alloc(1, size), trials->rungs, size);
 }
 
 double

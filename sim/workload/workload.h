@@ -19,6 +19,11 @@
  *    workload_add_transfer(job, src, dst, bytes, shard, phase);
  *    workload_add_rung(w, cojob, iterations, n_jobs);
  *
+ * A search judges all jobs of a rung together at its end, or its jobs, the
+ * trials, one by one (order/problem/trials.h).  The second kind is
+ * asynchronous: it has workload_add_trials() in place of the rungs, and is one
+ * stage that all of its jobs are in.
+ *
  * workload-coflow.h, workload-jobs.h, workload-recording.h,
  * workload-scenario.h and workload-training.h do this from files,
  * workload-generate.h at random.
@@ -41,12 +46,13 @@ struct workload_transfer {
 };
 
 /* Metric of a job after 'k' iterations: final - span (k + 1)^-exponent, or
- * 'recorded' unless that is null. */
+ * 'recorded' unless that is null, plus 'final'. */
 struct workload_curve {
     double final, span, exponent;
     int64_t every; /* Iterations between two reports of the
                     * metric; 0 if there is none. */
     const struct trial_curve *recorded;
+    double stretch; /* Recorded iterations in one; 0 is 1. */
 };
 
 struct workload_job {
@@ -67,6 +73,19 @@ struct workload_rung {
                                  * ones. */
 };
 
+/* How an asynchronous search judges: successive halving in its stopping
+ * form. */
+struct workload_trials {
+    size_t places; /* Jobs that run at the same time, in their order; 0: the
+                    * search is synchronous. */
+    double eta;    /* A rung keeps the best 1 / eta; > 1. */
+    size_t n_brackets; /* Hyperband: job i is judged from rung i modulo this
+                        * on, among those of its bracket; 1 to 'n_rungs'. */
+    size_t n_rungs;
+    int64_t *rungs; /* Iterations of a job at each, ascending; it ends at
+                     * the last. */
+};
+
 struct workload_cojob {
     char *name;
     char *user;                 /* Owner; NULL if unknown. */
@@ -75,13 +94,16 @@ struct workload_cojob {
     bool follows;               /* It arrives when the cojob before it has
                                  * ended. */
     double hidden;              /* Share of its later rungs that it does not
-                                 * announce to orders, 0 to 1. */
+                                 * announce to orders, 0 to 1.  An asynchronous
+                                 * one with 1 does not announce either that it
+                                 * is. */
     double understated;         /* The same of its bytes: orders count the rest
                                  * until a job's iterations are counted. */
     size_t n_jobs, allocated_jobs;
     struct workload_job *jobs;
     size_t n_rungs, allocated_rungs;
     struct workload_rung *rungs;
+    struct workload_trials trials;
 };
 
 struct workload {
@@ -106,7 +128,12 @@ void workload_add_transfer(struct workload_job *, int src, int dst,
 void workload_add_rung(struct workload *, struct workload_cojob *,
                        int64_t iterations, size_t n_jobs);
 
-/* Returns the sum of the iterations that the jobs do in rung 'i'. */
+/* Makes a cojob that has all its jobs asynchronous.  'rungs' are copied. */
+void workload_add_trials(struct workload *, struct workload_cojob *,
+                         const struct workload_trials *);
+
+/* Returns the sum of the iterations that the jobs do in rung 'i'; of an
+ * asynchronous cojob, if none is stopped. */
 double workload_rung_iterations(const struct workload_cojob *, size_t i);
 
 /* Takes ownership of 'fabric', which must have the hosts that 'w' uses. */

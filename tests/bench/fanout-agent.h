@@ -22,7 +22,6 @@
  * Main thread only. */
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "agent/host-rows.h"
 #include "ovsdb-idl.h"

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# gossip.py TRAINER NET PREFIX [SCHEME,...]: trains eight peers in the
-# namespaces PREFIX0... under each scheme to a fixed loss, and prints one JSON
-# object; progress on standard error.  There are three networks: one slow link,
-# slower by a factor from 2 to 100, that moves every few seconds, with the same
-# moves for every scheme; equal links; and the first network with agents that
-# know the links, for netmax only.
+# gossip.py TRAINER NET PREFIX [SCHEME,... [NETWORK,...]]: trains eight peers in
+# the namespaces PREFIX0... under each scheme to a fixed loss, and prints one
+# JSON object; progress on standard error.  There are three networks: "moving"
+# has one slow link, slower by a factor from 2 to 100, that moves every few
+# seconds, with the same moves for every scheme, and for netmax also with agents
+# that know the links; "hosts-8" and "hosts-20" have three hosts, with fast
+# links inside and 8 or 20 Mbit/s between any two peers of different hosts.
 import collections
 import json
+import math
 import os
 import pathlib
 import random
@@ -25,8 +27,10 @@ RATE = 20e6                     # Bits a second of a link.
 MOVE_S = 7                      # A link is slow for so long.
 TARGET = 0.80                   # Loss of the held-out samples.
 LIMIT_S = 75                    # Of a run.
-SEEDS = [1, 3]                  # Of the moves of the slow link; of those that
-                                # rarely end in time, the first alone.
+SEEDS = [1, 2, 3]               # Of weights, samples and moves.
+HOSTS = [0, 0, 0, 1, 1, 1, 2, 2]        # Of the peers, in the other networks.
+INSIDE = 200e6                  # Bits a second of a link inside a host.
+NETWORKS = {"moving": RATE, "hosts-8": 8e6, "hosts-20": 20e6}
 PORT = 4000
 ARGUMENTS = [
     "--shape", "64,128,128,10", "--batch", "256", "--learning-rate", "0.02",
@@ -42,6 +46,14 @@ trainer, net, prefix = sys.argv[1:4]
 def set_link(i, j, rate):
     subprocess.run(["sh", net, "slow", prefix, str(i), str(j), "%d" % rate],
                    check=True)
+
+
+def make_network(network):
+    inside = RATE if network == "moving" else INSIDE
+    for i in range(N):
+        for j in range(i):
+            set_link(j, i, inside if HOSTS[i] == HOSTS[j]
+                     else NETWORKS[network])
 
 
 def draw_moves(seed):
@@ -80,7 +92,7 @@ def make_agents():
 
 
 class Peer:
-    def __init__(self, scheme, rank, agent):
+    def __init__(self, scheme, rank, seed, agent):
         peers = ",".join("10.99.0.%d" % (i + 1) for i in range(N))
         self.points = []        # Wall time in s, iteration, loss.
         self.policies = []      # Wall time in s, links that are avoided.
@@ -92,7 +104,7 @@ class Peer:
             ["ip", "netns", "exec", prefix + str(rank), trainer, "peer",
              "--scheme", scheme, "--peers", peers, "--rank", str(rank),
              "--port", str(PORT), "--address", "10.99.0.%d" % (rank + 1),
-             "--seed", "1"] + ARGUMENTS,
+             "--seed", str(seed)] + ARGUMENTS,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=environment)
         self.thread = threading.Thread(target=self.read, daemon=True)
@@ -142,32 +154,24 @@ def mean(values):
 
 
 # Seconds until the mean and the worst of the peers' losses reach the target;
-# iterations per second and peer; the seconds until policies avoided slow
-# links; and the factors of these links.
+# iterations per second and peer; and the seconds until policies avoided slow
+# links.
 Result = collections.namedtuple(
-    "Result", ["seconds", "last", "steps", "reactions", "factors"])
+    "Result", ["seconds", "last", "steps", "reactions"])
 
 
-def bound(factors):
-    """Returns the ratio of the iterations of all peers without requests over
-    the slow link to those with uniformly distributed requests.  An iteration
-    takes as long as its transfer, which takes 'factor' times as long over the
-    slow link: with uniform requests the two peers at its ends take
-    (N - 2 + factor) / (N - 1) of the others' time."""
-    return mean([N / (N - 2 + 2 * (N - 1) / (N - 2 + f)) for f in factors])
-
-
-def train(scheme, seed, agents=None):
+def train(network, scheme, seed, agents=None):
     """Returns a Result."""
     stop = threading.Event()
     moved = []
-    peers = [Peer(scheme, rank, agents and agents[rank]) for rank in range(N)]
+    peers = [Peer(scheme, rank, seed, agents and agents[rank])
+             for rank in range(N)]
     mover = threading.Thread(target=move_links,
                              args=(seed, agents, moved, stop))
     try:
         while not all(peer.points for peer in peers):
             time.sleep(0.02)
-        if seed is not None:
+        if network == "moving":
             mover.start()
         began = time.time()
         while time.time() - began < LIMIT_S:
@@ -187,73 +191,66 @@ def train(scheme, seed, agents=None):
     steps = mean([peer.points[-1][1] for peer in peers]) / took
     result = Result(first_time(peers, mean, began + LIMIT_S) - began,
                     first_time(peers, max, began + LIMIT_S) - began, steps,
-                    reactions(peers[0].policies, moved),
-                    [factor for _, _, _, factor in moved])
-    print("%s%s%s: %.1f s, the last peer %.1f s, %.1f iterations a second, "
-          "links avoided after %s"
-          % (scheme, "" if seed is None else ", slow link %d" % seed,
-             ", agents" if agents else "", *result[:3],
+                    reactions(peers[0].policies, moved))
+    print("%s, %s, %d%s: %.1f s, the last peer %.1f s, %.1f iterations a "
+          "second, links avoided after %s"
+          % (network, scheme, seed, ", agents" if agents else "", *result[:3],
              ["%.2f" % s for s in result.reactions]), file=sys.stderr, flush=True)
     return result
 
 
-def ratio(of, to, which="seconds"):
-    """Compares two lists of results over their common moves."""
-    if not of or not to:
-        return None
-    n = min(len(of), len(to))
-    return round(mean([getattr(r, which) for r in of[:n]])
-                 / mean([getattr(r, which) for r in to[:n]]), 3)
+def ratios(results, scheme):
+    """Returns, by network, the geometric mean of the times of 'scheme' /
+    netmax."""
+    return {network: math.exp(mean([
+        math.log(a.seconds / b.seconds)
+        for a, b in zip(of[scheme], of["netmax"])]))
+        for network, of in results.items()}
+
+
+def figures(results):
+    rivals = {scheme: ratios(results, scheme)
+              for scheme in next(iter(results.values())) if scheme != "netmax"}
+    found = {"netmax_vs_" + scheme.removeprefix("netmax-"): math.prod(
+        by.values()) ** (1 / len(by)) for scheme, by in rivals.items()}
+    # Of the network in which the best rival is nearest.
+    found["worst_network"] = min(
+        min(by[network] for by in rivals.values()) for network in results)
+    return {name: round(value, 3) for name, value in found.items()}
 
 
 def values(results, which, digits):
-    return {scheme: [round(getattr(r, which), digits) for r in rs]
-            for scheme, rs in results.items()}
+    return {network: {scheme: [round(getattr(r, which), digits) for r in rs]
+                      for scheme, rs in of.items()}
+            for network, of in results.items()}
 
 
 def main():
     schemes = sys.argv[4].split(",") if len(sys.argv) > 4 else [
-        "netmax", "netmax-published", "adpsgd", "adpsgd-atomic", "allreduce",
-        "prague-smart", "prague"]
-    slow = {scheme: [train(scheme, seed) for seed in
-                     (SEEDS[:1] if scheme.startswith("prague") else SEEDS)]
-            for scheme in schemes}
-    netmax = slow.get("netmax", [])
-    told = [train("netmax", seed, make_agents()) for seed in SEEDS
-            if netmax]
-    equal = {scheme: [train(scheme, None)] for scheme in schemes
-             if scheme in ("netmax", "adpsgd")}
-
+        "netmax", "adpsgd", "netmax-published", "allreduce"]
+    networks = sys.argv[5].split(",") if len(sys.argv) > 5 else NETWORKS
+    results, told = {}, []
+    for network in networks:
+        make_network(network)
+        results[network] = {scheme: [train(network, scheme, seed)
+                                     for seed in SEEDS] for scheme in schemes}
+        if network == "moving":
+            told = [train(network, "netmax", seed, make_agents())
+                    for seed in SEEDS]
     print(json.dumps({
         "bench": "gossip",
-        "figures": {
-            "netmax_vs_adpsgd": ratio(slow.get("adpsgd"), netmax),
-            "netmax_vs_adpsgd_atomic": ratio(slow.get("adpsgd-atomic"),
-                                             netmax),
-            "netmax_vs_allreduce": ratio(slow.get("allreduce"), netmax),
-            "netmax_vs_netmax_published": ratio(slow.get("netmax-published"),
-                                                netmax),
-            "netmax_vs_prague_smart": ratio(slow.get("prague-smart"), netmax),
-            "netmax_vs_prague": ratio(slow.get("prague"), netmax),
-            "uniform_vs_adpsgd": ratio(equal.get("netmax"),
-                                       equal.get("adpsgd")),
-        },
+        "figures": figures(results),
         "baseline": {
-            "slow_s": values(slow, "seconds", 2),
-            "slow_last_peer_s": values(slow, "last", 2),
-            "slow_iterations_per_s": values(slow, "steps", 1),
-            "equal_s": values(equal, "seconds", 2),
-            "equal_iterations_per_s": values(equal, "steps", 1),
-            "netmax_vs_adpsgd_last_peer": ratio(slow.get("adpsgd"), netmax,
-                                                "last"),
-            "bound_of_iterations": round(mean(
-                [bound(r.factors) for r in slow.get("adpsgd", [])]), 3)
-            if "adpsgd" in slow else None,
-            "policy_after_move_s": {
-                "measured": [round(x, 2) for r in netmax
-                             for x in r.reactions],
-                "agents": [round(x, 2) for r in told for x in r.reactions]},
-            "agents_s": [round(r.seconds, 2) for r in told],
+            "seconds": values(results, "seconds", 2),
+            "last_peer_s": values(results, "last", 2),
+            "iterations_per_s": values(results, "steps", 1),
+            "policy_after_move_s": [
+                round(x, 2) for r in results.get("moving", {}).get("netmax", [])
+                for x in r.reactions],
+            "agents": {
+                "seconds": [round(r.seconds, 2) for r in told],
+                "policy_after_move_s": [round(x, 2) for r in told
+                                        for x in r.reactions]},
             "limit_s": LIMIT_S,
             "link_moves_every_s": MOVE_S,
         },

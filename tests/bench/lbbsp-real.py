@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lbbsp-real.py TRAINER PREDICTORS DATA: the time to a loss on a shared
-machine, under bsp and under lbbsp-cpu.
+"""lbbsp-real.py TRAINER PREDICTORS DATA: iterations a second on a shared
+machine, under lbbsp-cpu, bsp and others.
 
 CifarNet on CIFAR-10 (the binary files in the folder DATA, which may be
 compressed) is trained by four workers on this
 machine.  Nothing is emulated: each worker has a cgroup with a quota of
 processor time, of the kernel's default period, and programs of others come and
-go.  Each run has the same plan:
+go.  Each run has the same plan, which repeats after WINDOW_S seconds, and
+lasts a whole number of such windows:
 
    worker 0    0.25 of a processor
    worker 1    0.25, and 0.125 in every second half of 40 s
@@ -14,14 +15,19 @@ go.  Each run has the same plan:
                computes in its cgroup
    worker 3    0.25, and 0.1 in the first half of 60 s
    memory hog  copies 256 MB again and again, with a quota of 0.25, in the last
-               15 s of every 35 s
+               15 s of every 40 s
 
 All of them together have ten times the weight of another program on the
 machine, so that such a program hardly counts.
 
+With a batch of 128 a machine stays as it is for 10 to 50 iterations; with 512
+it does for two to ten, and changes within every second one.  The losses of bsp
+and of lbbsp-cpu at equal iterations show that only their speed differs.
+
 PREDICTORS is the program of the bench "predictors".  It computes the error of
-each predictor from what the workers measured under lbbsp-cpu: their speeds,
-and the use of the machine by others.
+each predictor from what the workers measured under lbbsp-cpu, with both
+predictors: their speeds, and the use of the machine by others, or none, as if
+it were unknown.
 
 Prints one JSON object on standard output, progress on standard error.  Exits
 with 77 if the data are missing, or if no cgroup with a quota can be made."""
@@ -40,14 +46,23 @@ import tempfile
 import time
 
 N = 4
-BATCH = 512
-LOSS = 1.45                     # Of the validation samples.
-LIMIT_S = 300                   # Of one training.
+BATCHES = (128, 512)
+WINDOW_S = 120
 PERIOD_US = 100000              # The kernel's default.
 SKIPPED = 10                    # Iterations before the first sizes settle.
+EVERY = 10                      # Iterations between two evaluations.
+SCHEMES = {                     # And their windows.
+    "lbbsp": ("lbbsp-cpu", 3),
+    "bsp": ("bsp", 3),
+    "memoryless": ("lbbsp-cpu,predictor=memoryless", 1),
+    # By the mean of the processor that each worker has.
+    "static": ("static,ratios=25:19:22:18", 1),
+    "ssp": ("ssp", 1),
+    "flexrr": ("flexrr", 1),
+}
 ARGUMENTS = [
-    "--model", "cifarnet", "--batch", str(BATCH), "--learning-rate", "0.02",
-    "--validation", "200", "--eval-every", "10", "--backend", "cpu"]
+    "--model", "cifarnet", "--learning-rate", "0.02", "--validation", "200",
+    "--eval-every", str(EVERY), "--backend", "cpu"]
 SPIN = "while :; do :; done"
 COPY = "a = bytearray(1 << 28); b = bytearray(1 << 28)\nwhile True: a[:] = b"
 
@@ -163,10 +178,10 @@ class Processes:
 class Others:
     """The programs of others, and the quotas of workers, by the plan."""
 
-    def __init__(self, cgroups, processes, folders, scheme):
+    def __init__(self, cgroups, processes, folders, name):
         self.cgroups, self.processes = cgroups, processes
         self.folders = folders
-        self.tenant = cgroups.make(cgroups.top, f"{scheme}-tenant")
+        self.tenant = cgroups.make(cgroups.top, f"{name}-tenant")
         cgroups.set_quota(self.tenant, 0.25)
         self.quotas = [None] * N
         self.running = {}       # Name -> process.
@@ -184,82 +199,91 @@ class Others:
                 self.cgroups.set_quota(self.folders[rank], self.quotas[rank])
         self.switch("spin", t % 30 >= 15, self.folders[2],
                     ["nice", "-n", "5", "/bin/sh", "-c", SPIN])
-        self.switch("copy", t % 35 >= 20, self.tenant,
+        self.switch("copy", t % 40 >= 25, self.tenant,
                     [sys.executable, "-c", COPY])
 
 
 class Training:
-    """A training until the loss, under one scheme."""
+    """A training of some windows, under one scheme."""
 
-    def __init__(self, cgroups, processes, scheme, trainer, data):
+    def __init__(self, cgroups, processes, name, batch, trainer, data):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
                  "text": True, "bufsize": 1}
-        self.scheme = scheme
+        self.name = f"{name}-{batch}"
+        scheme, windows = SCHEMES[name]
+        self.ends = [WINDOW_S * (i + 1) for i in range(windows)]
         server = processes.start(
-            cgroups.make(cgroups.top, f"{scheme}-server"),
+            cgroups.make(cgroups.top, f"{self.name}-server"),
             [trainer, "server", "--workers", str(N), "--sync", scheme,
              "--address", "127.0.0.1"], **pipes)
         port = json.loads(server.stdout.readline())["port"]
-        folders = [cgroups.make(cgroups.top, f"{scheme}-{rank}")
+        folders = [cgroups.make(cgroups.top, f"{self.name}-{rank}")
                    for rank in range(N)]
         self.workers = [processes.start(
             folders[rank],
             [trainer, "worker", "--server", f"127.0.0.1:{port}", "--workers",
-             str(N), "--rank", str(rank), "--iterations", "0", "--data",
-             f"cifar10:{data}", *ARGUMENTS], **pipes) for rank in range(N)]
+             str(N), "--rank", str(rank), "--iterations", "0", "--batch",
+             str(batch), "--data", f"cifar10:{data}", *ARGUMENTS], **pipes)
+            for rank in range(N)]
         self.selector = selectors.DefaultSelector()
         for rank, worker in enumerate(self.workers):
             os.set_blocking(worker.stdout.fileno(), False)
             self.selector.register(worker.stdout, selectors.EVENT_READ, rank)
-        self.others = Others(cgroups, processes, folders, scheme)
+        self.others = Others(cgroups, processes, folders, self.name)
         self.waiting = set()    # Workers without a target.
         self.loads = [[] for _ in range(N)]
-        self.last = None        # Evaluation: seconds, event.
+        self.iterations = [0.0] * N     # As of now, of each worker.
+        self.counts = []        # Iterations of a worker, by window.
+        self.losses = {}        # Iteration of an evaluation -> loss.
 
     def run(self):
         started = time.monotonic()
         while len(self.waiting) < N:
-            self.read(0)
+            self.read()
             if time.monotonic() > started + 60:
                 sys.exit("lbbsp-real: the workers do not start")
         began = time.monotonic()
         for worker in self.workers:
             worker.stdin.write("until 1000000\n")
-        while not self.last or self.last[1]["loss"] > LOSS:
+        while len(self.counts) < len(self.ends):
             t = time.monotonic() - began
-            if t > LIMIT_S:
-                sys.exit(f"lbbsp-real: {self.scheme}: no loss of "
-                         f"{LOSS} after {LIMIT_S} s")
             self.others.follow(t)
-            self.read(t)
-        return self.last
+            self.read()
+            if t >= self.ends[len(self.counts)]:
+                self.counts.append(sum(self.iterations) / N
+                                   - sum(self.counts))
+                print(f"{self.name}: {t:.0f} s, {self.counts[-1]:.0f} "
+                      "iterations", file=sys.stderr)
+        return self
 
-    def read(self, t):
+    def rate(self):
+        """Returns iterations a second."""
+        return sum(self.counts) / self.ends[-1]
+
+    def read(self):
         for key, _ in self.selector.select(0.05):
             for line in iter(key.fileobj.readline, ""):
-                self.take(key.data, json.loads(line), t)
+                self.take(key.data, json.loads(line))
         if any(worker.poll() is not None for worker in self.workers):
-            sys.exit(f"lbbsp-real: {self.scheme}: a worker ended")
+            sys.exit(f"lbbsp-real: {self.name}: a worker ended")
 
-    def take(self, rank, event, t):
+    def take(self, rank, event):
         if event["event"] == "paused":
             self.waiting.add(rank)
         elif event["event"] == "load":
             self.loads[rank].append(event)
-        elif (event["event"] == "progress" and not rank
-              and event["loss"] is not None
-              and (not self.last or event["loss"] != self.last[1]["loss"])):
-            self.last = t, event
-            print(f"{self.scheme}: {t:.0f} s, iteration {event['iteration']}, "
-                  f"loss {event['loss']:.3f}, accuracy {event['accuracy']}",
-                  file=sys.stderr)
+        elif event["event"] == "progress":
+            self.iterations[rank] = event["iteration"]
+            if not rank and event["loss"] is not None:
+                self.losses.setdefault(event["iteration"] // EVERY * EVERY,
+                                       event["loss"])
 
 
 def speed(load):
     return load["samples"] / load["seconds"]
 
 
-def predictor_errors(loads, program):
+def predictor_errors(loads, program, known=True):
     """Returns the errors, as an object of the program."""
     with tempfile.TemporaryDirectory() as folder:
         files = []
@@ -267,46 +291,61 @@ def predictor_errors(loads, program):
             files.append(os.path.join(folder, str(rank)))
             with open(files[-1], "w", encoding="ascii") as f:
                 for e in events[1:]:
-                    f.write(f"{speed(e):.4f} {1000 * e['cpu']:.2f} "
-                            f"{1000 * e['memory']:.2f}\n")
+                    f.write(f"{speed(e):.4f} {1000 * known * e['cpu']:.2f} "
+                            f"{1000 * known * e['memory']:.2f}\n")
         return json.loads(subprocess.run(
             [program, "--of", *files], check=True, capture_output=True,
             text=True).stdout)
 
 
-def vs_ideal(loads):
-    """Returns the mean time of the slowest worker / that of parts in
-    proportion to the speeds of the same iteration."""
-    slowest = ideal = 0
-    for events in list(zip(*loads))[SKIPPED:]:
-        slowest += max(e["seconds"] for e in events)
-        ideal += BATCH / sum(map(speed, events))
-    return slowest / ideal
+def ideal_rate(loads, batch):
+    """Returns the iterations a second of the measured ones, if each part had
+    been in proportion to the speed of the same iteration."""
+    measured = list(zip(*loads))[SKIPPED:]
+    return len(measured) / sum(batch / sum(map(speed, events))
+                               for events in measured)
+
+
+def loss_difference(a, b):
+    """Returns the largest difference at equal iterations."""
+    return max(abs(a[i] - b[i]) for i in a.keys() & b.keys())
+
+
+def measure(cgroups, batch, programs, data):
+    """Returns figures and baseline of a batch size."""
+    trainer, predictors = programs
+    done = {}
+    for name in SCHEMES:
+        with Processes() as processes:
+            done[name] = Training(cgroups, processes, name, batch, trainer,
+                                  data).run()
+    rates = {name: training.rate() for name, training in done.items()}
+    rates["ideal"] = ideal_rate(done["lbbsp"].loads, batch)
+    figures = {f"lbbsp_vs_{name}_{batch}": round(rates["lbbsp"] / rate, 3)
+               for name, rate in rates.items() if name != "lbbsp"}
+    figures[f"loss_difference_{batch}"] = round(
+        loss_difference(done["lbbsp"].losses, done["bsp"].losses), 4)
+    errors = {f"{name}{'' if known else '-unknown'}": predictor_errors(
+        done[name].loads, predictors, known)
+        for name in ("lbbsp", "memoryless") for known in (True, False)}
+    figures[f"narx_vs_memoryless_{batch}"] = round(
+        max(e["narx"] / e["memoryless"] for e in errors.values()), 3)
+    return figures, {
+        "iterations_s": {name: round(rate, 3) for name, rate in rates.items()},
+        "windows": {name: training.counts for name, training in done.items()},
+        "errors": errors}
 
 
 def main():
     trainer, predictors, data = sys.argv[1:4]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    baseline, seconds = {"loss": LOSS}, {}
+    figures, baseline = {}, {}
     with tempfile.TemporaryDirectory() as folder, Cgroups() as cgroups:
         unpack(data, folder)
-        for scheme in ("lbbsp-cpu", "bsp"):
-            with Processes() as processes:
-                training = Training(cgroups, processes, scheme, trainer,
-                                    folder)
-                seconds[scheme], last = training.run()
-            baseline[scheme] = {
-                "seconds": round(seconds[scheme], 1),
-                "iterations": last["iteration"],
-                "accuracy": last["accuracy"],
-                "iteration_s": round(seconds[scheme] / last["iteration"], 3)}
-            if scheme == "lbbsp-cpu":
-                loads = training.loads
-    baseline["lbbsp_vs_ideal"] = round(vs_ideal(loads), 3)
-    figures = {"bsp_vs_lbbsp": round(seconds["bsp"] / seconds["lbbsp-cpu"],
-                                     3)}
-    for name, error in predictor_errors(loads, predictors).items():
-        figures[f"error_{name}"] = error
+        for batch in BATCHES:
+            found, baseline[str(batch)] = measure(
+                cgroups, batch, (trainer, predictors), folder)
+            figures |= found
     print(json.dumps({"bench": "lbbsp-real", "figures": figures,
                       "baseline": baseline}))
 

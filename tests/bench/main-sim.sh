@@ -22,7 +22,7 @@ PUBLISHED = ("sebf", "tcf", "sincronia", "intensity")
 POLICIES = ["plain", "fair", "mltcp", "work", *PUBLISHED, "stage"]
 if os.path.exists("policies/grouper.json"):
     POLICIES.append("grouper")
-# The scenario is that of the findings only if these lie in these ranges.
+# The scenario is that of docs/notes only if these lie in these ranges.
 DRAW = {"stage_vs_plain": (0.74, 0.80), "stage_vs_best": (0.89, 0.94)}
 
 

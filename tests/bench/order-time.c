@@ -13,7 +13,6 @@
  * stages the smallest ones, placed last, can differ. */
 
 #include <malloc.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

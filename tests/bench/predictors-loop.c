@@ -3,7 +3,6 @@
 #include "tests/bench/predictors-loop.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 #include <time.h>
 

@@ -4,7 +4,7 @@
  * predictors.
  *
  * predictors --of RECORDING...: prints the errors on these recordings only,
- * one JSON object; of short ones, without the first 40 iterations.
+ * one JSON object; of short ones, without the first 4 iterations.
  *
  * Errors are root mean squares, as parts of the trace's mean speed, without
  * the first iterations.  Use the seeds from 1 to tune a predictor; the
@@ -24,7 +24,7 @@
 #define N_SEEDS 8
 #define N_ITERATIONS 1500
 #define N_SKIPPED 100           /* Initial iterations that are not measured. */
-#define N_SKIPPED_SHORT 40      /* The same, for "--of". */
+#define N_SKIPPED_SHORT 4       /* The same, for "--of". */
 #define AFTER 10                /* Number of iterations that count as after
                                  * a step. */
 #define STEP 0.08               /* Change of the CPU load that counts as a

@@ -10,7 +10,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -35,8 +34,7 @@
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
-#define BIG ((size_t) 1 << 20) /* Floats of the big value: 4 MB. */
-#define BIG_ROUNDS 101
+#define PLAIN_BYTES ((size_t) 1 << 22) /* That the plain process buffers. */
 #define N_KEYS 10000000 /* Keys of the bulk push. */
 #define BULK_ROUNDS 9
 #define N_PARTS 3 /* Pushes of 1, 10 and 100 % of the keys. */
@@ -50,12 +48,6 @@
 
 /* In the order of printing. */
 enum figure {
-    BIG_VALUE_RATIO,
-    PUSH_RATIO,
-    PULL_RATIO,
-    PUSH_RATE,
-    PULL_RATE,
-    SOCKET_RATE,
     SPARSE_RATE,
     SPARSE_RATIO,
     SPARSE_NEAR_RATE,
@@ -121,7 +113,7 @@ move_all(struct plain *plain, uint8_t *bytes, size_t n, bool out)
 static void
 plain_main(int fd)
 {
-    const size_t size = BIG * sizeof(float);
+    const size_t size = PLAIN_BYTES;
     uint8_t *bytes = allocate(size, 1);
     struct plain plain = { .fd = fd };
     struct request request;
@@ -278,7 +270,6 @@ start_server(struct bench *b)
             .servers = servers,
             .n_servers = 1,
             .n_workers = 1,
-            .n_parameters = BIG,
             .key_space = UINT64_MAX,
             .width = 1,
             .optimiser = optimiser_find("sum"),
@@ -307,12 +298,6 @@ stop_processes(struct bench *b)
 /* The measurements. */
 
 static const char *const names[N_FIGURES] = {
-    [BIG_VALUE_RATIO] = "big_value_vs_socket",
-    [PUSH_RATIO] = "push_vs_socket",
-    [PULL_RATIO] = "pull_vs_socket",
-    [PUSH_RATE] = "push_gb_per_s",
-    [PULL_RATE] = "pull_gb_per_s",
-    [SOCKET_RATE] = "socket_gb_per_s",
     [SPARSE_RATE] = "sparse_mkeys_per_s",
     [SPARSE_RATIO] = "sparse_vs_socket",
     [SPARSE_NEAR_RATE] = "sparse_near_mkeys_per_s",
@@ -378,68 +363,17 @@ plain_exchange(struct bench *b, size_t to, size_t from)
  * The order alternates, because caches and the clock rate favour the second
  * one. */
 static void
-run_pair(struct bench *b, double (*our_work)(struct bench *, void *aux),
-         double (*plain_work)(struct bench *, void *aux), void *aux, int round,
-         double *ours, double *plain)
+run_pair(struct bench *b, double (*our_work)(struct bench *),
+         double (*plain_work)(struct bench *), int round, double *ours,
+         double *plain)
 {
     if (round % 2) {
-        *ours = our_work(b, aux);
-        *plain = plain_work(b, aux);
+        *ours = our_work(b);
+        *plain = plain_work(b);
     } else {
-        *plain = plain_work(b, aux);
-        *ours = our_work(b, aux);
+        *plain = plain_work(b);
+        *ours = our_work(b);
     }
-}
-
-struct transfer {
-    float *value;
-    bool pulls;
-};
-
-static double
-transfer_value(struct bench *b, void *transfer_)
-{
-    const struct transfer *t = transfer_;
-    double begin = clock_monotonic_s();
-
-    finish(b, t->pulls ? store_pull(b->client, 0, BIG, t->value)
-                       : store_push(b->client, 0, BIG, t->value));
-    return clock_monotonic_s() - begin;
-}
-
-static double
-transfer_plain(struct bench *b, void *transfer_)
-{
-    const struct transfer *t = transfer_;
-    size_t bytes = BIG * sizeof *t->value;
-
-    return t->pulls ? plain_exchange(b, sizeof(struct request), bytes)
-                    : plain_exchange(b, bytes, 1);
-}
-
-/* One value of 4 MB, pushed and pulled. */
-static void
-measure_big(struct bench *b)
-{
-    float *value = allocate(BIG, sizeof *value);
-    const double gb = BIG * sizeof *value / 1e9;
-
-    for (int i = 0; i < BIG_ROUNDS && !b->error; i++) {
-        double ours, theirs, both = 0;
-
-        for (int pulls = 0; pulls < 2; pulls++) {
-            struct transfer t = { value, pulls };
-
-            run_pair(b, transfer_value, transfer_plain, &t, i, &ours, &theirs);
-            note(b, PUSH_RATE + pulls, gb / ours);
-            note(b, PUSH_RATIO + pulls, theirs / ours);
-            both += theirs;
-        }
-        note(b, SOCKET_RATE, 2 * gb / both);
-    }
-    note(b, BIG_VALUE_RATIO,
-         fmin(median(&b->series[PUSH_RATIO]), median(&b->series[PULL_RATIO])));
-    free(value);
 }
 
 /* Makes ascending keys with gaps of up to 'gap'. */
@@ -517,7 +451,7 @@ measure_bulk(struct bench *b)
 }
 
 static double
-push_small(struct bench *b, void *aux)
+push_small(struct bench *b)
 {
     const float one = 1;
     double begin = clock_monotonic_s();
@@ -531,7 +465,7 @@ push_small(struct bench *b, void *aux)
 }
 
 static double
-plain_small(struct bench *b, void *aux)
+plain_small(struct bench *b)
 {
     double begin = clock_monotonic_s();
 
@@ -548,7 +482,7 @@ measure_sync(struct bench *b)
     for (int i = 0; i < SYNC_ROUNDS && !b->error; i++) {
         double ours, theirs;
 
-        run_pair(b, push_small, plain_small, NULL, i, &ours, &theirs);
+        run_pair(b, push_small, plain_small, i, &ours, &theirs);
         note(b, SYNC_TIME, ours * 1e6);
         note(b, PINGPONG_TIME, theirs * 1e6);
         note(b, SYNC_RATIO, ours / theirs);
@@ -588,7 +522,6 @@ main(void)
     }
     if (!b.error) {
         b.bytes = allocate(12, N_KEYS);
-        measure_big(&b);
         measure_sync(&b);
         measure_pipelined(&b);
         measure_bulk(&b);

@@ -28,7 +28,7 @@ runs = [json.load(open(os.path.join(sys.argv[1], name)))
         for name in os.listdir(sys.argv[1])]
 median = {name: statistics.median(run[name] for run in runs)
           for name in runs[0]}
-plain = ("socket_gb_per_s", "pingpong_us")
+plain = ("pingpong_us",)
 print(json.dumps({
     "bench": "ps-speed",
     "figures": {name: median[name] for name in median if name not in plain},

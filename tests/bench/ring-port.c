@@ -85,18 +85,6 @@ ring_port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
     rte_pktmbuf_free_bulk(frames + sent, n - sent);
 }
 
-unsigned int
-port_n_queues(const struct port *port)
-{
-    return 1;
-}
-
-struct port *
-port_queue(struct port *port, unsigned int i)
-{
-    return port;
-}
-
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {

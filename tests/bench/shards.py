@@ -12,8 +12,7 @@ import sys
 
 N = 8
 ITERATIONS = 300
-SCHEMES = ["allreduce", "adpsgd", "adpsgd-atomic", "prague", "prague-smart",
-           "netmax", "netmax-published"]
+SCHEMES = ["allreduce", "adpsgd", "prague", "netmax", "netmax-published"]
 ARGUMENTS = [
     "--shape", "64,128,128,10", "--batch", "256", "--learning-rate", "0.02",
     "--samples", "16384", "--validation", "2048", "--eval-every",

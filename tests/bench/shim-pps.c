@@ -2,7 +2,7 @@
 
 /* Measures packets per CPU-second of the pipeline, by the stages that run.
  *
- *    shim-pps MODE FLOWS FRAMES SECONDS [LANES]
+ *    shim-pps MODE FLOWS FRAMES SECONDS
  *
  * FRAMES packets of 64 bytes circulate: host port, pipeline, uplink, and back
  * to the host port through a ring.  They are of FLOWS flows of 64 jobs, whose
@@ -16,16 +16,10 @@
  * frames of MTU 9000.  "queued" is the same with BACKLOG frames always in the
  * queues of each pipeline, so that each frame is queued and dequeued.
  *
- * With LANES, that many threads run for SECONDS of wall-clock time, each on
- * its own CPU and with its own frames, with one cache and the same jobs.  MODE
- * must then be neither "full" nor "queued".
- *
- * Prints the packets, the CPU time (the mean of all lanes), and the frequency
- * of the timestamp counter, one number per line.  shim-pps.py runs it. */
+ * Prints the packets, the CPU time, and the frequency of the timestamp
+ * counter, one number per line.  shim-pps.py runs it. */
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +37,8 @@
 #include "shim/classify/job-slot.h"
 #include "shim/classify/tag.h"
 #include "shim/clock/clock.h"
-#include "shim/clock/counter.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
-#include "shim/loop/lanes.h"
 #include "shim/ports/port.h"
 #include "tests/bench/ring-port.h"
 
@@ -60,7 +52,6 @@
 #define BACKLOG (3 * PORT_BURST)
 
 struct bench {
-    unsigned int lane;
     struct rte_ring *loop, *idle_in, *idle_out;
     struct port *host, *uplink;
     struct flow_cache *flows;
@@ -73,7 +64,6 @@ struct bench {
 };
 
 static uint32_t n_flows, n_frames;
-static cpu_set_t cpus;          /* CPUs of this process. */
 
 static void
 die(const char *what)
@@ -83,17 +73,21 @@ die(const char *what)
 }
 
 static void
-start_dpdk(bool huge, unsigned int n_lanes)
+start_dpdk(bool huge)
 {
-    char memory[16];
     const char *argv[] = {
-        "shim-pps", "-l", getenv("SHIM_PPS_CPU") ? getenv("SHIM_PPS_CPU")
-                          : "0",
-        "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=*:error",
-        huge ? "--in-memory" : "--no-huge", "-m", memory,
+        "shim-pps",
+        "-l",
+        getenv("SHIM_PPS_CPU") ? getenv("SHIM_PPS_CPU") : "0",
+        "--no-pci",
+        "--no-telemetry",
+        "--no-shconf",
+        "--log-level=*:error",
+        huge ? "--in-memory" : "--no-huge",
+        "-m",
+        "160",
     };
 
-    snprintf(memory, sizeof memory, "%u", n_lanes ? 160 * n_lanes : 160);
     if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
         die("DPDK does not start");
     }
@@ -136,13 +130,10 @@ next_flows(struct rte_mbuf **frames, uint16_t n)
 }
 
 static struct rte_ring *
-new_ring(const char *what, unsigned int lane, uint32_t size)
+new_ring(const char *name, uint32_t size)
 {
-    struct rte_ring *r;
-    char name[32];
-
-    snprintf(name, sizeof name, "%s%u", what, lane);
-    r = rte_ring_create(name, rte_align32pow2(size + 1), SOCKET_ID_ANY,
+    struct rte_ring *r =
+        rte_ring_create(name, rte_align32pow2(size + 1), SOCKET_ID_ANY,
                         RING_F_SP_ENQ | RING_F_SC_DEQ);
 
     if (!r) {
@@ -154,15 +145,11 @@ new_ring(const char *what, unsigned int lane, uint32_t size)
 static void
 create_ports(struct bench *b)
 {
-    char host[16], uplink[16];
-
-    snprintf(host, sizeof host, "host%u", b->lane);
-    snprintf(uplink, sizeof uplink, "uplink%u", b->lane);
-    b->loop = new_ring("loop", b->lane, n_frames);
-    b->idle_in = new_ring("in", b->lane, 63);
-    b->idle_out = new_ring("out", b->lane, 63);
-    b->host = ring_port_create(host, b->idle_out, b->loop);
-    b->uplink = ring_port_create(uplink, b->loop, b->idle_in);
+    b->loop = new_ring("loop", n_frames);
+    b->idle_in = new_ring("in", 63);
+    b->idle_out = new_ring("out", 63);
+    b->host = ring_port_create("host", b->idle_out, b->loop);
+    b->uplink = ring_port_create("uplink", b->loop, b->idle_in);
     if (!b->host || !b->uplink) {
         die("no ring ports");
     }
@@ -174,13 +161,9 @@ create_ports(struct bench *b)
 static void
 create_frames(struct bench *b)
 {
-    struct rte_mempool *pool;
-    char name[16];
+    struct rte_mempool *pool = rte_pktmbuf_pool_create(
+        "frames", n_frames, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
 
-    snprintf(name, sizeof name, "frames%u", b->lane);
-    pool = rte_pktmbuf_pool_create(name, n_frames, 0, 0,
-                                   ROOM + RTE_PKTMBUF_HEADROOM,
-                                   SOCKET_ID_ANY);
     for (uint32_t i = 0; pool && i < n_frames; i++) {
         struct rte_mbuf *frame = rte_pktmbuf_alloc(pool);
 
@@ -335,7 +318,7 @@ turn_stages(struct bench *b, int which, enum stage last)
             lengths[i] = packets[i].length;
             slots[i] = v[i].slot;
         }
-        job_slots_count_rx(b->slots[which], b->lane, slots, lengths, n);
+        job_slots_count_rx(b->slots[which], slots, lengths, n);
     }
     ring_port_send_burst(b->uplink, frames, n);
     return n;
@@ -416,89 +399,6 @@ run_for(struct bench *b, uint16_t (*turn)(struct bench *, int), uint64_t ns,
     return n;
 }
 
-struct lane_run {
-    struct bench bench;
-    pthread_t thread;
-    pthread_barrier_t *ready;
-    uint16_t (*turn)(struct bench *, int);
-    uint64_t seconds_ns;
-    uint64_t n, ns;             /* Results. */
-};
-
-/* Binds this thread to one of 'cpus', another one for each lane. */
-static void
-bind_cpu(unsigned int lane)
-{
-    cpu_set_t one;
-
-    CPU_ZERO(&one);
-    for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--) {
-        if (CPU_ISSET(cpu, &cpus) && !lane--) {
-            CPU_SET(cpu, &one);
-            break;
-        }
-    }
-    if (!CPU_COUNT(&one)
-        || pthread_setaffinity_np(pthread_self(), sizeof one, &one)) {
-        die("fewer CPUs than lanes");
-    }
-}
-
-static void *
-run_lane(void *run_)
-{
-    struct lane_run *run = run_;
-    uint64_t before;
-
-    bind_cpu(run->bench.lane);
-    run_for(&run->bench, run->turn, run->seconds_ns / 4, cpu_ns);
-    pthread_barrier_wait(run->ready);
-    before = cpu_ns();
-    run->n = run_for(&run->bench, run->turn, run->seconds_ns, clock_now);
-    run->ns = cpu_ns() - before;
-    return NULL;
-}
-
-/* Runs a bench like 'b', with its tables, in each of 'n_lanes' threads at
- * once. */
-static void
-measure_lanes(struct bench *b, uint16_t (*turn)(struct bench *, int),
-              uint64_t seconds_ns, unsigned int n_lanes)
-{
-    struct lane_run *runs = calloc(n_lanes, sizeof *runs);
-    uint64_t n = 0, ns = 0;
-    pthread_barrier_t ready;
-
-    pthread_barrier_init(&ready, NULL, n_lanes);
-    for (unsigned int i = 0; runs && i < n_lanes; i++) {
-        runs[i] = (struct lane_run) {
-            .bench = *b, .ready = &ready, .turn = turn,
-            .seconds_ns = seconds_ns,
-        };
-        runs[i].bench.lane = i;
-        create_ports(&runs[i].bench);
-        create_frames(&runs[i].bench);
-        create_classifiers(&runs[i].bench);
-    }
-    for (unsigned int i = 0; runs && i < n_lanes; i++) {
-        if (pthread_create(&runs[i].thread, NULL, run_lane, &runs[i])) {
-            die("no thread");
-        }
-    }
-    for (unsigned int i = 0; runs && i < n_lanes; i++) {
-        pthread_join(runs[i].thread, NULL);
-        n += runs[i].n;
-        ns += runs[i].ns;
-        if (runs[i].bench.classifiers[0].n_untagged
-            || rte_ring_count(runs[i].bench.loop) != n_frames) {
-            die("packets were not what they should be");
-        }
-    }
-    printf("packets %"PRIu64"\ncpu_ns %"PRIu64"\ntsc_hz %"PRIu64"\n", n,
-           ns / n_lanes, rte_get_tsc_hz());
-    free(runs);
-}
-
 /* Checks that each frame passed, with its tag. */
 static void
 check(struct bench *b, const char *mode, uint64_t n)
@@ -549,11 +449,10 @@ main(int argc, char *argv[])
 {
     uint16_t (*turn)(struct bench *, int) = NULL;
     struct bench b = { .host = NULL };
-    unsigned int n_lanes = argc == 6 ? atoi(argv[5]) : 0;
     uint64_t seconds_ns;
 
-    if (argc != 5 && argc != 6) {
-        die("usage: shim-pps MODE FLOWS FRAMES SECONDS [LANES]");
+    if (argc != 5) {
+        die("usage: shim-pps MODE FLOWS FRAMES SECONDS");
     }
     turn = turn_of(argv[1]);
     n_flows = atoi(argv[2]);
@@ -563,18 +462,8 @@ main(int argc, char *argv[])
         || n_frames % PORT_BURST || !seconds_ns) {
         die("FRAMES is a multiple of 32, the others are positive");
     }
-    if (argc == 6 && (!n_lanes || n_lanes > LANES_MAX || turn == turn_full)) {
-        die("LANES is 1 to 16, and not for \"full\" and \"queued\"");
-    }
-    sched_getaffinity(0, sizeof cpus, &cpus);
-    start_dpdk(!getenv("SHIM_PPS_NO_HUGE"), n_lanes);
+    start_dpdk(!getenv("SHIM_PPS_NO_HUGE"));
     create_tables(&b);
-    if (n_lanes) {
-        job_slots_add_lanes(b.slots[0], n_lanes);
-        job_slots_add_lanes(b.slots[1], n_lanes);
-        measure_lanes(&b, turn, seconds_ns, n_lanes);
-    } else {
-        measure(&b, argv[1], turn, seconds_ns);
-    }
+    measure(&b, argv[1], turn, seconds_ns);
     return EXIT_SUCCESS;
 }

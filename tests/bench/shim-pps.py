@@ -10,9 +10,7 @@ other load on the machine affects all of them; each figure is the median of the
 rounds, a ratio the median of the ratios of a round.  "cycles" are those of
 the time-stamp counter that a stage adds to the stages before it.  "queued"
 is the whole path while other packets wait for the uplink, "full" while none
-do, see shim-pps.c.  "lanes_2" is the rate of two threads that classify
-frames of their own with one cache, divided by that of one thread; omitted on
-a machine with one CPU.
+do, see shim-pps.c.
 """
 
 import json
@@ -93,13 +91,13 @@ def testpmd_rate(mode, frames, cpus, huge):
         program.close()
 
 
-def our_rate(mode, flows, frames, cpus, huge, lanes=0):
+def our_rate(mode, flows, frames, cpus, huge):
     env = dict(os.environ, SHIM_PPS_CPU=str(cpus[-1]))
     if not huge:
         env["SHIM_PPS_NO_HUGE"] = "1"
     out = subprocess.run(
         [BUILD + "/tests/bench/shim-pps", mode, str(flows), str(frames),
-         str(SECONDS)] + ([str(lanes)] if lanes else []),
+         str(SECONDS)],
         env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
     values = dict(line.split() for line in out.splitlines())
     global TSC_HZ
@@ -169,9 +167,6 @@ RATIOS = {
     "full_vs_macswap_1": ("full_1", "macswap_1"),
 }
 
-# Two lanes that classify at the same time, by one: name -> (flows, frames)
-LANES = {"lanes_2_1": (1, FEW), "lanes_2_100k": (100000, MANY)}
-
 
 def main():
     cpus = sorted(os.sched_getaffinity(0))
@@ -187,17 +182,7 @@ def main():
                 rates[name].append(testpmd_rate(mode, frames, cpus, huge))
             elif not is_testpmd:
                 rates[name].append(our_rate(mode, flows, frames, cpus, huge))
-    lanes = {name: [] for name in LANES}
-    for _ in range(ROUNDS if len(cpus) > 1 else 0):
-        for name, (flows, frames) in LANES.items():
-            one, two = (our_rate("classify", flows, frames, cpus,
-                                 free_huge_pages() >= 180, n)
-                        for n in (1, 2))
-            lanes[name].append(two / one)
     figures = {}
-    for name, ratios in lanes.items():
-        if ratios:
-            figures[name] = round(statistics.median(ratios), 2)
     for name, (over, under) in RATIOS.items():
         pairs = zip(rates[over], rates[under])
         if rates[under]:

@@ -12,6 +12,7 @@
 
 #include "tests/emulator/cuda-emulator.h"
 
+#include <algorithm>
 #include <cblas.h>
 #include <cublas_v2.h>
 
@@ -170,6 +171,20 @@ cudaFree(void *p_)
         free(p - guard_size);
     }
     return not_captured();
+}
+
+/* $EMULATOR_MEMORY is the size of the device, default 16 GiB. */
+cudaError_t
+cudaMemGetInfo(size_t *left, size_t *all)
+{
+    const char *text = getenv("EMULATOR_MEMORY");
+
+    *all = text ? strtoull(text, NULL, 10) : (size_t) 1 << 34;
+    *left = *all;
+    for (const auto &allocation : allocations) {
+        *left -= std::min(*left, allocation.second);
+    }
+    return cudaSuccess;
 }
 
 cudaError_t

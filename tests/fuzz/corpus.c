@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_BYTES (1 << 20)
+#include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#define MAX_BYTES (1 << 20)
 
 static void
 die(const char *name, const char *what)

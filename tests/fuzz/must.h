@@ -3,12 +3,14 @@
 #ifndef FUZZ_MUST_H
 #define FUZZ_MUST_H 1
 
-/* Assertions of the fuzz targets, independent of NDEBUG. */
+/* What each fuzz target defines, and assertions, independent of NDEBUG. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define must(CONDITION)         \
     do {                        \

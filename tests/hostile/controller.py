@@ -196,9 +196,10 @@ class Switch(threading.Thread):
 
 
 class Cluster:
-    """Databases and one controller, in a folder of their own."""
+    """Databases and one controller with 'options', in a folder of their own."""
 
-    def __init__(self):
+    def __init__(self, *options):
+        self.options = options
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sct-hostile-"))
         self.run, self.db = self.dir / "run", self.dir / "db"
         self.policy = self.dir / "policy.json"
@@ -238,7 +239,7 @@ class Cluster:
             f"--telemetry={telemetry or f'ptcp:{self.port}:127.0.0.1'}",
             f"--unixctl={self.ctl(name)}", f"--rest=unix:{socks}.rest",
             *([f"--switch=unix:{self.dir}/sw.mgmt"] if name == "c" else []),
-            "-vconsole:off", "-vsyslog:off"])
+            *self.options, "-vconsole:off", "-vsyslog:off"])
         self.processes.append(process)
         self.until(lambda: self.ask("controller/status", name)["state"]
                    in ("active", "standby"))
@@ -319,8 +320,8 @@ class Cluster:
             for a in self.status()["alarms"]), seconds)
 
     def host_state(self, host):
-        return next(row["state"] for row in self.ask(
-            "controller/hosts")["hosts"] if row["host"] == host)
+        return {row["host"]: row["state"] for row in self.ask(
+            "controller/hosts")["hosts"]}[host]
 
     def change(self, method, path, body=None):
         return self.rest.ask(method, path, body)[0] == 200
@@ -596,4 +597,5 @@ def main():
         sys.exit(f"FAILED: {', '.join(bad)}")
 
 
-main()
+if __name__ == "__main__":
+    main()

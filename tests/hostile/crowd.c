@@ -3,13 +3,15 @@
 /* A user who fills tables of his host.
  *
  *    crowd stay N ADDRESS PORT
- *        N processes, each with a socket that has sent a datagram.  Prints
- *        "ready" and its own id; they stay until that one is killed.
+ *        N processes, each with a socket that has sent a datagram, or without
+ *        one to 0.0.0.0.  Prints "ready" and its own id; they stay until that
+ *        one is killed.
  *    crowd storm MS ADDRESS PORT
  *        Such processes that end at once, one after the other, for MS
  *        milliseconds.  Prints their number.
  *    crowd flows N ADDRESS PORT
- *        N flows to the address, 20,000 ports from PORT on for each socket.
+ *        N datagrams to the address, each of a flow of its own: to 20,000
+ *        ports from PORT on for each socket.  To PORT alone if it is odd.
  *    crowd connect N ADDRESS PORT
  *        N connections, to the address if PORT is even, otherwise each to the
  *        one after that of the last.  Prints "ready" and its own id; they stay
@@ -42,12 +44,16 @@ now_ms(void)
     return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
-/* Returns a socket that has sent a datagram. */
+/* Returns a socket that has sent a datagram, -1 if that has no address. */
 static int
 send_one(const struct sockaddr_in *to)
 {
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    int fd;
 
+    if (!to->sin_addr.s_addr) {
+        return -1;
+    }
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
     sendto(fd, "x", 1, 0, (const struct sockaddr *) to, sizeof *to);
     return fd;
 }
@@ -104,7 +110,7 @@ flows(int n, struct sockaddr_in *to)
             close(fd);
             fd = socket(AF_INET, SOCK_DGRAM, 0);
         }
-        to->sin_port = htons(first + i % N_PORTS);
+        to->sin_port = htons(first + (first % 2 ? 0 : i % N_PORTS));
         sendto(fd, "x", 1, 0, (struct sockaddr *) to, sizeof *to);
         if (!(i % 50)) {
             usleep(1000); /* No more than queues hold. */

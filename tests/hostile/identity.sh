@@ -27,7 +27,7 @@ begin hostile
 name=sct-hid-$$
 ann=12001 bob=12002
 stagecoach=$BUILD/cli/stagecoach
-fake_job=$dir/fake-job
+fake_job=$dir/fake-job program=$dir/identity.py
 run=$dir/run
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -115,6 +115,7 @@ honest() {
 
 # The programs.
 cp "$BUILD/tests/lab/fake-job" "$fake_job"
+cp "$SOURCE/tests/hostile/identity.py" "$program"
 chmod 755 "$dir"
 mkdir -p "$mount/$name/jobs" || exit 77
 : >"$dir/agent.log"
@@ -181,27 +182,14 @@ await "the job of ml is served first" is_ordered asha/bert
 await "and its packets are known" is_of "$ml_port" asha/bert
 
 # Another namespace with the addresses of Ann's connection.
-cat >"$dir/hijack.py" <<'PYTHON'
-import socket, subprocess, sys, time
-
-near, far, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-subprocess.run(f"ip link set lo up; ip addr add {near}/32 dev lo;"
-               f"ip addr add {far}/32 dev lo", shell=True, check=True)
-server = socket.create_server((far, 5000))
-client = socket.create_connection((far, 5000), source_address=(near, port))
-print("ready", flush=True)
-for _ in range(20):
-    client.send(b"x")
-    time.sleep(0.1)
-PYTHON
 for how in netns-hijack netns-hijack-env; do
     : >"$dir/hijack"
     act
     job=${how#netns-hijack}
     # shellcheck disable=SC2086
     env ${job:+STAGECOACH_COJOB=victim STAGECOACH_JOB=t0} setpriv --reuid $bob \
-        --regid $bob --clear-groups unshare -Urn python3 "$dir/hijack.py" \
-        10.98.0.1 10.98.0.2 "$ann_port" >"$dir/hijack" 2>>"$dir/job.log" &
+        --regid $bob --clear-groups unshare -Urn python3 "$program" hijack \
+        10.98.0.1 "$ann_port" 10.98.0.2 5000 >"$dir/hijack" 2>>"$dir/job.log" &
     hijacker=$!
     pids="$pids $hijacker"
     wait_for 3 "$how: the copy of the connection is there" \
@@ -214,36 +202,12 @@ done
 worked=0fff693d
 
 # 150 processes of three subordinate users, with a job each.
-cat >"$dir/crowd.py" <<'PYTHON'
-import ctypes, os, sys
-
-NEWUSER, user = 0x10000000, int(sys.argv[1])
-made, mapped = os.pipe(), os.pipe()
-child = os.fork()
-if not child:
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
-    assert not ctypes.CDLL(None).unshare(NEWUSER)
-    os.write(made[1], b"x")
-    os.read(mapped[0], 1)
-    for i in range(150):
-        if not os.fork():
-            os.setuid(1 + i % 3)
-            os.environ["SLURM_JOB_ID"] = str(100000 + i)
-            os.execv(sys.argv[2], [sys.argv[2], "stay", "10.98.0.2", "5000"])
-    os.wait()
-os.read(made[0], 1)
-with open(f"/proc/{child}/uid_map", "w", encoding="ascii") as stream:
-    stream.write("1 200001 1000\n")
-os.write(mapped[1], b"x")
-os.wait()
-PYTHON
 n_jobs() { ask agent/jobs | grep -o '"job":"slurm-' | wc -l; }
 has_jobs() { [ "$(n_jobs)" -ge "$1" ]; }
 act
 mkdir "$mount/$name/crowd"
-in_cgroup "$mount/$name/crowd" $netns python3 "$dir/crowd.py" $bob "$fake_job" \
-    >/dev/null 2>>"$dir/job.log" &
+in_cgroup "$mount/$name/crowd" $netns python3 "$program" subordinates $bob \
+    "$fake_job" 10.98.0.2 5000 >/dev/null 2>>"$dir/job.log" &
 wait_for 20 "subordinate users have jobs" has_jobs 128
 sleep 1                         # The others have had their turn.
 alarm_after "$refusal"
@@ -276,24 +240,9 @@ alarm_after 'victim/t1 on n1 (of another'
 result claim-without-owner "$(steals "$port")" "$(honest)" "$alarm"
 
 # A host that speaks for Ann's job.
-cat >"$dir/rogue.py" <<'PYTHON'
-import json, socket, sys, time
-
-sock = socket.socket(socket.AF_UNIX)
-sock.connect(sys.argv[1])
-for i in range(40):
-    job = {"job": "victim/t0", "registered": True, "uid": int(sys.argv[2]),
-           "tx_bytes": i * 10 ** 9, "rx_bytes": i * 10 ** 9}
-    if i:
-        job["iteration"] = min(25 * i, 1000)
-    sock.send(json.dumps({"id": None, "method": "telemetry", "params": [{
-        "version": 1, "host": "h9", "state": "fair", "applied": 0, "ip_bytes": 0,
-        "default_bytes": 0, "jobs": [job],
-        "ports": {"uplink": {"capacity_bps": 10 ** 9}}}]}).encode())
-    time.sleep(0.1)
-PYTHON
 act
-python3 "$dir/rogue.py" "$run/telemetry.sock" $ann 2>>"$dir/job.log" &
+python3 "$program" rogue "$run/telemetry.sock" $ann victim/t0 \
+    2>>"$dir/job.log" &
 rogue=$!
 alarm_after 'victim/t0 on h9 '
 wait $rogue || fail "h9 is not connected"
@@ -305,52 +254,9 @@ print(int((job.get('iteration') or 0) > 0))" <"$dir/jobs") || cat "$dir/jobs"
 result rogue-host "$done" "$(honest)" "$alarm"
 
 # Bob's process with the id of one of Ann's that has just ended.
-cat >"$dir/reuse.py" <<'PYTHON'
-import os, socket, sys, time
-
-ann, bob = int(sys.argv[1]), int(sys.argv[2])
-
-def begin(user, connect):
-    def run():
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
-        connect()
-    pid = os.fork()
-    if not pid:
-        run()
-        os._exit(0)
-    return pid
-
-def stay():
-    os.environ.update(STAGECOACH_COJOB="victim", STAGECOACH_JOB="t0")
-    os.dup2(2, 1)
-    os.execve(sys.argv[3], [sys.argv[3], "connect", "10.98.0.2", "5000"],
-              os.environ)
-
-def send():
-    sock = socket.create_connection(("10.98.0.2", 5000))
-    print(sock.getsockname()[1], flush=True)
-    for _ in range(30):
-        sock.send(b"x")
-        time.sleep(0.1)
-
-"".encode("idna")               # Bob may not be able to load it.
-for _ in range(20):
-    old = begin(ann, stay)
-    time.sleep(1.5)
-    os.kill(old, 9)
-    os.waitpid(old, 0)
-    with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as stream:
-        stream.write(str(old - 1))
-    new = begin(bob, send)
-    os.waitpid(new, 0)
-    if new == old:
-        sys.exit(0)
-sys.exit(1)
-PYTHON
 if [ -w /proc/sys/kernel/ns_last_pid ]; then
-    $netns python3 "$dir/reuse.py" $ann $bob "$fake_job" >"$dir/reused" \
-        2>>"$dir/job.log" || fail "no process had the id of another"
+    $netns python3 "$program" reuse $ann $bob "$fake_job" 10.98.0.2 5000 \
+        >"$dir/reused" 2>>"$dir/job.log" || fail "no process had the id of another"
     port=$(tail -n 1 "$dir/reused")
     slots=$(awk -v port="$port" '$1 == port && $2 > 0' "$dir/tags" | wc -l)
     result pid-reuse "$slots" "$(honest)"
@@ -358,17 +264,8 @@ fi
 
 # A pod that sends with the address of another: it has no slot of others, and
 # the doctor says that the host lets it.
-cat >"$dir/spoof.py" <<'PYTHON'
-import socket, struct, sys
-
-raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-udp = struct.pack("!HHHH", int(sys.argv[1]), 5000, 8, 0)
-ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 0, 0, 64, 17, 0,
-                 socket.inet_aton("10.98.0.1"), socket.inet_aton("10.98.0.2"))
-raw.sendto(ip + udp, ("10.98.0.2", 0))
-PYTHON
-nsenter --net="/run/netns/$name-pod" python3 "$dir/spoof.py" 5555 \
-    2>>"$dir/job.log"
+nsenter --net="/run/netns/$name-pod" python3 "$program" spoof 5555 \
+    10.98.0.1 10.98.0.2 2>>"$dir/job.log"
 sleep 0.5
 $netns "$stagecoach" agent doctor --db none --controller none --shim none \
     >"$dir/doctor"

@@ -259,11 +259,12 @@ taken() {
         "$STAGECOACH_RUNDIR/hosts/h0/shim.sock" |
         awk '$1 == "cc_grants_taken" { print $2 }'
 }
-# connect ATTACK N ADDRESS PORT
+# connect ATTACK N ADDRESS PORT [stranger]: by a Bob with or without a job.
+stranger() { as $bob "$dir/crowd" "$@"; }
 connect() {
     attack=$1
     act
-    crowd connect "$2" "$3" "$4" >"$dir/ready" &
+    "${5:-crowd}" connect "$2" "$3" "$4" >"$dir/ready" &
     crowd=$!
     await_alarm "$attack"
     await "$attack: Bob's connections are there" grep -q ready "$dir/ready"
@@ -282,6 +283,7 @@ connect() {
 }
 connect cc-remotes 1000 10.99.0.1 6107
 connect cc-table 4200 10.77.0.3 6106
+connect cc-table-without-job 4200 10.77.0.3 6106 stranger
 
 # Many cgroups in a folder that is Bob's.
 act

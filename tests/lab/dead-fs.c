@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <unistd.h>
 

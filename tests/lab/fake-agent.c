@@ -15,7 +15,6 @@
 
 #include <config.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +88,7 @@ make_report(const char *host, long long bps, const struct fake_job *jobs,
         json_from_string(
             "{\"tx_packets\": 3, \"tx_bytes\": 4, \"rx_packets\": 5,"
             " \"rx_bytes\": 6, \"queue_dropped\": 7, \"port_dropped\": 0,"
-            " \"lane_lost\": 0, \"policed\": 0, \"malformed\": 0,"
+            " \"policed\": 0, \"malformed\": 0,"
             " \"port_restarts\": 0, \"cc_flows\": 0, \"cc_windows\": 0,"
             " \"cc_grants\": 0, \"cc_marks\": 0, \"untagged\": 0,"
             " \"cc_forged\": 0, \"cc_refused\": 0,"

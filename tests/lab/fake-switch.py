@@ -355,6 +355,7 @@ def ask(control, command):
 def judge(switches, rows, alarms, longest):
     bad = []
     for sw in switches:
+        n_bad = len(bad)
         row = rows.get(sw.name, {"state": "missing", "reason": ""})
         if sw.state and (row["state"] != sw.state
                          or sw.says not in row["reason"]):
@@ -373,6 +374,9 @@ def judge(switches, rows, alarms, longest):
             bad.append(f"{sw.name}: never connected to")
         if sw.state == "refused" and sw.asked & {14, 15, 33, 34}:
             bad.append(f"{sw.name}: was changed all the same")
+        if sw.soon:             # It refuses.
+            print(f"case switches {'failed' if bad[n_bad:] else 'ok'}: "
+                  f"{sw.name} {sw.says}")
         print(f"{sw.name}: {row['state']} {row['reason']} "
               f"({sw.connections} connections, {sw.dumps} dumps)")
     if longest > 2:

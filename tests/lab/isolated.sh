@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# isolated.sh TEST: runs a lab test in PID, network, mount, IPC, UTS and cgroup
-# namespaces of its own.  The test sees no process of another test, and both may
-# use the same names.  /run, /dev/shm and the tree of control groups are empty;
-# /tmp is shared, so names in it come from mktemp(1).  All processes, mounts and
-# control groups of the test end with it.  Without the rights or without cgroup
-# v2 the test runs as it is, one at a time, and skips by itself what it cannot
-# do.
+# isolated.sh TEST [ARG...]: runs a lab test in PID, network, mount, IPC, UTS
+# and cgroup namespaces of its own.  The test sees no process of another test,
+# and both may use the same names.  /run, /dev/shm and the tree of control
+# groups are empty; /tmp is shared, so names in it come from mktemp(1).  All
+# processes, mounts and control groups of the test end with it.  Without the
+# rights or without cgroup v2 the test runs as it is, one at a time, and skips
+# by itself what it cannot do.
 #
 # A test with HOST_PIDS=1 has no PID namespace of its own: the kernel tells an
 # agent about processes by their ids in the first one.  The end of its control
@@ -19,7 +19,6 @@
 # values within the test stay as they are, as shims have a better one.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
-test=$1
 pids="--pid --mount-proc"
 [ -z "${HOST_PIDS:-}" ] || pids=
 isolated() {
@@ -30,7 +29,7 @@ isolated() {
 mount=$(cgroup_mount)
 if [ -z "$mount" ] || ! isolated true 2>/dev/null ||
     ! group=$(mktemp -d "$mount/sct-test-XXXXXX" 2>/dev/null); then
-    exec flock "$BUILD/tests/lab" sh "$test"
+    exec flock "$BUILD/tests/lab" sh "$@"
 fi
 read -r _ _ _ _ _ session _ <"/proc/$$/stat"
 if [ -n "${NICE:-}" ] && [ -e /proc/self/autogroup ] &&
@@ -53,7 +52,7 @@ trap 'exit 1' INT TERM HUP
         mount -t tmpfs -o mode=755 tmpfs /run
         mount -t tmpfs tmpfs /dev/shm
         ip link set lo up
-        sh "$1"
+        sh "$@"
         exit $?
-    ' sh "$test"
+    ' sh "$@"
 )

@@ -103,6 +103,9 @@ def main():
                     for line in lines} == jobs, lines
     assert len(targets) > 10, targets
 
+    for names in jobs:
+        print(f"case kubernetes ok: a Prometheus with {names}")
+
     with open(RULES, encoding="utf-8") as stream:
         wanted = set(re.findall(r"alert: (\w+)", stream.read()))
 

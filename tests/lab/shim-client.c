@@ -13,7 +13,6 @@
  *
  * Exits 1 with the reply's status if that is not 0. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

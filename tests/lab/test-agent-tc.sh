@@ -161,8 +161,13 @@ kill -9 $agent
 wait $agent 2>/dev/null || :
 start_agent 200Gbit
 await "the next agent sets its rate" has class '5363:1 root rate 200Gbit' 1
-kill $agent
-wait $agent || fail "the agent ended with $?"
+
+# Without a next one, "--unload" removes what a killed agent has left.
+kill -9 $agent
+wait $agent 2>/dev/null || :
+$netns "$BUILD/agent/stagecoach-agent" --unload \
+    --tc eth0:200Gbit --pins "$dir/none" || fail "--unload"
+[ "$(n_lines qdisc 5363:)" = 0 ] || fail "it left queues: $(kernel qdisc)"
 
 # Queues of another program are not touched.
 tc -n "$name" qdisc add dev eth0 root handle 1: htb default 1

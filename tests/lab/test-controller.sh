@@ -118,19 +118,6 @@ status=0
 "$stagecoach" explain 2>/dev/null || status=$?
 [ $status = 2 ] || fail "stagecoach explain without a job: $status"
 echo "ok: places are explained"
-cat >"$dir/large-first.json" <<EOF
-{"name": "large-first", "order": "stage",
- "weights": {"cojobs": {"large": 1000}}}
-EOF
-places=$("$stagecoach" policy diff "$dir/policy.json" "$dir/large-first.json" \
-    --live | tr -s ' ' | sed -n 's/ $//; s/^\(large\|small\) 0 //p' |
-    tr '\n' ',')
-[ "$places" = "0 0 1 1,1 1 0 0," ] || fail "policy diff --live: $places"
-status=0
-STAGECOACH_RUNDIR=$dir/none "$stagecoach" policy diff stage fair --live \
-    >"$dir/diff.out" 2>&1 || status=$?
-[ $status = 3 ] || fail "policy diff --live without a controller: $status"
-echo "ok: policy diff knows the stages"
 
 # A bad message ends the sender's connection and no other.
 for text in '{}' '[]' '{"version":2}' \
@@ -170,9 +157,6 @@ EOF
 kill -HUP "$pid"
 await "the factor of a user changes the order" \
     wants 'h0,{large/t0=0, small/t0=1}'
-"$stagecoach" policy diff "$SOURCE/policies/stage.json" "$dir/policy.json" \
-    --live | tr -s ' ' | grep -q '^large 0 1 1 0 0' ||
-    fail "policy diff --live does not use the owner"
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 kill -HUP "$pid"
 await "the order is back" wants 'h0,{large/t0=1, small/t0=0}'

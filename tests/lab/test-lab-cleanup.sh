@@ -56,6 +56,41 @@ cleans_up_when_interrupted() {
     assert_clean "SIGTERM"
 }
 
+# The first policy's run is in the report, whatever interrupts the second one.
+keeps_the_runs_that_have_ended() {
+    rm -rf "$dir/report"
+    lab run "$scenario" --out "$dir/report" --keep >"$dir/out" 2>"$dir/errors" &
+    pid=$! child=
+    await "lab run reads signals" reads_signals
+    wait_for 60 "the second run begins" test -d "$dir/report/logs/fair"
+    kill -INT "$child"
+    status=0
+    wait $pid || status=$?
+    [ $status = 130 ] || fail "SIGINT in the second run: exit status $status"
+    assert_clean "SIGINT in the second run"
+    [ "$(tail -n 1 "$dir/errors")" = "interrupted after 1 of 2 runs" ] ||
+        fail "it said $(cat "$dir/errors")"
+    python3 - "$dir/report/report.json" <<'END' || fail "report.json"
+import json, sys
+first, *others = json.load(open(sys.argv[1]))["policies"]
+assert first["name"] == "fair" and first["complete"], first
+assert not any(policy["complete"] for policy in others), others
+END
+    grep -q '^fair  *[0-9]' "$dir/out" || fail "no table: $(cat "$dir/out")"
+}
+
+goes_down_when_up_is_interrupted() {
+    "$BUILD/cli/stagecoach" lab up --name "$name" \
+        ${LAB_BIN:+--bin "$LAB_BIN"} "$scenario" &
+    up=$!
+    await "the lab starts" has_leftovers
+    kill -TERM $up
+    wait $up && fail "lab up ended by itself"
+    await "the lab that nobody waits for is gone" is_clean
+}
+has_leftovers() { [ -n "$(leftovers)" ]; }
+is_clean() { ! has_leftovers; }
+
 next_start_removes_what_a_killed_one_left() {
     interrupt_run KILL 2
     [ -n "$(leftovers)" ] || fail "a killed lab left nothing to clean up?"
@@ -89,5 +124,7 @@ one_lab_of_a_name() {
 
 refuses_what_cannot_run
 cleans_up_when_interrupted
+keeps_the_runs_that_have_ended
+goes_down_when_up_is_interrupted
 next_start_removes_what_a_killed_one_left
 one_lab_of_a_name

@@ -177,6 +177,8 @@ kill -TERM $search
 status=0
 wait $search || status=$?
 [ $status = 143 ] || fail "ended with $status after SIGTERM"
+grep -qx 'interrupted after 1 of 2 stages' "$dir/errors" ||
+    fail "it said $(cat "$dir/errors")"
 is_over || fail "processes are left"
 
 # SIGKILL of the search ends all of it as well.

@@ -42,10 +42,10 @@ in_b python3 "$SOURCE/tests/lab/slot-tags.py" see eth0 \
     >"$TMP/seen" & PIDS="$PIDS $!"
 wait_until is_ready "$TMP/seen"
 
-# af_packet has the tag beside the frame, pcap in it.
+# af_packet has the tag beside the frame, af_xdp in it.
 port=6000
-for mtu in 1500 9000; do
-    for kind in af_packet pcap; do
+for mtu in 1500 2984; do
+    for kind in af_packet af_xdp; do
         set_mtu $mtu 8
         shim_with $kind:hostside yes
         port=$((port + 10))
@@ -76,14 +76,13 @@ for mtu in 1500 9000; do
     done
 done
 
-# By default a port of the kernel has tags, and the library for captures none:
-# then a tag is one of the host's VLANs.
+# By default a port of the kernel has tags.  Without them a tag is one of the
+# host's VLANs.
 set_mtu 1500 0
 HOST_PORT=af_packet:hostside shim_start
 [ "$(shim_value host_tags)" = yes ] || fail "no host_tags by default"
 shim_stop
-HOST_PORT=pcap:hostside shim_start
-[ "$(shim_value host_tags)" = no ] || fail "host_tags by default"
+HOST_PORT=af_packet:hostside shim_start --host-tags no
 send 7001 100 3
 seen "7001 100 0 3"
 [ "$(shim_value untagged)" -gt 0 ] || fail "frames without tags do not count"
@@ -91,7 +90,7 @@ shim_stop
 
 push_tags "$A" eth0 3
 port=7100
-for kind in af_packet af_xdp pcap; do
+for kind in af_packet af_xdp; do
     for cc in off on; do
         shim_with $kind:hostside yes --cc $cc
         bytes=$(tcp_bytes $((port = port + 1)) 500)

@@ -3,8 +3,9 @@
 
 # Checks the Slurm plug-in: an ordinary user's job with --stagecoach becomes a
 # job of its cojob, in its own cgroup from its first socket to its end, and
-# starts with or without an agent.  Runs a whole cluster of one node in a
-# namespace.
+# starts with or without an agent; so do tasks of an array, components of a
+# heterogeneous job, and a job that is requeued.  Runs a whole cluster in a
+# namespace: n1, and n2, which has its configuration from the controller.
 
 set -u
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -22,7 +23,7 @@ name=sct-slurm-$$
 address=10.98.0.1
 user=nobody
 netns="nsenter --net=/run/netns/$name"
-export SLURM_CONF="$dir/slurm.conf"
+export SLURM_CONF="$dir/etc/slurm.conf"
 export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
 
 # All processes of the test are in one cgroup, because Slurm's daemons have
@@ -31,6 +32,8 @@ clean_up() {
     remove_cgroup "$name"
     remove_uplink
 }
+
+show() { $netns scontrol show job; }
 
 # start NAME COMMAND...: starts COMMAND in the namespace and the cgroup, and
 # sets $pid.
@@ -64,10 +67,18 @@ in_cgroup() {
     grep -q "$1" "$2" 2>/dev/null
 }
 
+# submit OPTION...: submits the script on standard input, and sets $job.
+submit() {
+    cat >"$dir/batch"
+    as_user sbatch --chdir=/ --output="$dir/out/log" "$@" "$dir/batch" \
+        >"$dir/out/sbatch" || fail "sbatch: $(cat "$dir/out/sbatch")"
+    job=$(sed 's/[^0-9]*//' "$dir/out/sbatch")
+}
+
 mkdir -p "$mount/$name/slurmd.service" "$mount/$name/jobs" || exit 77
 chmod 755 "$dir"
 mkdir -m 777 "$dir/out"
-mkdir "$dir/state" "$dir/spool"
+mkdir "$dir/etc" "$dir/state" "$dir/spool-n1" "$dir/spool-n2"
 cp "$BUILD/tests/lab/fake-job" "$dir/"
 : >"$dir/agent.log"
 
@@ -94,24 +105,26 @@ echo "\$SLURM_JOB_ID \${SPANK__SLURM_SPANK_OPTION_stagecoach_stagecoach:-}" \\
 END
     chmod 755 "$dir/$hook"
 done
-cat >"$dir/plugstack.conf" <<END
+cat >"$dir/etc/plugstack.conf" <<END
 optional $plugin cgroup=$STAGECOACH_CGROUP
 END
-echo "CgroupPlugin=cgroup/v1" >"$dir/cgroup.conf"
+echo "CgroupPlugin=cgroup/v1" >"$dir/etc/cgroup.conf"
 host=$(hostname -s)
-cat >"$dir/slurm.conf" <<END
+cat >"$SLURM_CONF" <<END
 ClusterName=stagecoach
 SlurmctldHost=$host($address)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$dir/munge.socket
+AuthInfo=socket=$dir/munge.socket,cred_expire=8
 CredType=cred/munge
 SlurmctldPort=16817
 StateSaveLocation=$dir/state
 SlurmctldPidFile=$dir/slurmctld.pid
-SlurmdSpoolDir=$dir/spool
-SlurmdPidFile=$dir/slurmd.pid
+SlurmctldParameters=enable_configless
+SchedulerParameters=bf_interval=1
+SlurmdSpoolDir=$dir/spool-%n
+SlurmdPidFile=$dir/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -121,11 +134,12 @@ SlurmdParameters=config_overrides
 MpiDefault=none
 ReturnToService=2
 KillWait=1
-PlugStackConfig=$dir/plugstack.conf
 Prolog=$dir/prolog
 Epilog=$dir/epilog
 NodeName=n1 NodeHostname=$host NodeAddr=$address Port=16818 CPUs=4
+NodeName=n2 NodeHostname=$host NodeAddr=$address Port=16819 CPUs=4
 PartitionName=all Nodes=n1 Default=YES State=UP
+PartitionName=both Nodes=n1,n2 State=UP
 END
 
 head -c 1024 /dev/urandom >"$dir/munge.key"
@@ -138,11 +152,17 @@ start slurmctld slurmctld -D -f "$SLURM_CONF"
 # Settings in plugstack.conf override slurmd's environment.
 start slurmd env STAGECOACH_CGROUP=elsewhere slurmd -D -N n1 -f "$SLURM_CONF"
 slurmd=$pid
+# n2 has no file of Slurm, only the socket of munge in its usual place.
+start slurmd2 env -u SLURM_CONF unshare --mount sh -c '
+    mount -t tmpfs tmpfs "$0/etc" && mount -t tmpfs tmpfs /run &&
+    mkdir /run/munge && ln -s "$0/munge.socket" /run/munge/munge.socket.2 &&
+    exec "$@"' "$dir" slurmd -D -N n2 --conf-server "$address:16817"
 start_agent
-node_is_idle() {
-    [ "$($netns sinfo -h -n n1 -o %t 2>/dev/null)" = idle ]
+nodes_are_idle() {
+    [ "$($netns sinfo -h -N -p both -o %t 2>/dev/null | tr '\n' ' ')" = \
+        "idle idle " ]
 }
-wait_for 20 "the node is there" node_is_idle
+wait_for 20 "the nodes are there" nodes_are_idle
 
 # A bad option is rejected before the job is created.
 if as_user srun --stagecoach=a/b:1 true 2>"$dir/refused"; then
@@ -200,15 +220,12 @@ job_is_gone() {
 wait_for 8 "the agent has forgotten it" job_is_gone
 
 # Steps of a batch script belong to the script's job.
-cat >"$dir/batch" <<END
+submit <<END
 #!/bin/sh
 #SBATCH --stagecoach=asha7
 cat /proc/self/cgroup >"$dir/out/batch"
 srun cat /proc/self/cgroup >"$dir/out/step"
 END
-as_user sbatch --chdir=/ --output="$dir/out/log" "$dir/batch" \
-    >"$dir/out/sbatch" || fail "sbatch: $(cat "$dir/out/sbatch")"
-job=$(sed 's/[^0-9]*//' "$dir/out/sbatch")
 wait_for 20 "the batch job ends" grep -q "^$job " "$dir/epilog.log"
 in_cgroup "/jobs/asha7/slurm-$job$" "$dir/out/batch" \
     || fail "the script is in $(cat "$dir/out/batch")"
@@ -216,24 +233,93 @@ in_cgroup "/jobs/asha7/slurm-$job$" "$dir/out/step" \
     || fail "its step is in $(cat "$dir/out/step") $(cat "$dir/out/log")"
 echo "ok: the script's step is the script's job"
 
-# If Slurm has cgroups of its own, tasks stay in them.
-own=$name/n1_slurmstepd.scope/s5K1KKYAYG5D$((job + 1))
-mkdir -p "$mount/$own"
-echo "$slurmd" >"$mount/$own/cgroup.procs"
-as_user srun --stagecoach=asha8:1 -K --export=ALL,SLURM_GPUS_ON_NODE=2 \
-    sh -c "cat /proc/self/cgroup; exec '$dir/fake-job' listen $address 6001" \
-    >"$dir/out/own" 2>&1 &
-srun=$!
-pids="$pids $srun"
-wait_for 20 "a job in Slurm's cgroup" grep -q listening "$dir/out/own"
-in_cgroup "^0::/$own$" "$dir/out/own" || fail "it is in $(cat "$dir/out/own")"
-wait_for 3 "is claimed" agent_says agent/claims \
-    "\"job\":\"asha8/slurm-$((job + 1))\",\"path\":\"$mount/$own\""
-agent_says agent/jobs '"rung":1' || fail "its rung"
-agent_says agent/jobs '"gpus":2' || fail "its GPUs"
-$netns scancel $((job + 1))
-wait $srun 2>/dev/null
-echo "$slurmd" >"$mount/$name/slurmd.service/cgroup.procs"
+# A node without a file of Slurm has the plug-in from the controller's.
+as_user srun -p both -w n2 --stagecoach=asha9 cat /proc/self/cgroup \
+    >"$dir/out/configless" || fail "a job on the configless node"
+in_cgroup "/jobs/asha9/slurm-" "$dir/out/configless" ||
+    fail "it is in $(cat "$dir/out/configless")"
+echo "ok: a configless node"
+
+# Each task of an array is a job, with the number that squeue has for it.
+submit --array=3-4 --stagecoach=asha10:0 <<END
+#!/bin/sh
+exec "$dir/fake-job" connect 10.98.0.2 6000
+END
+array_jobs() { $netns squeue -h -t R -j "$job" -o slurm-%A; }
+array_runs() { [ "$(array_jobs | wc -l)" = 2 ]; }
+wait_for 20 "both tasks of an array run" array_runs
+for task in $(array_jobs); do
+    wait_for 5 "$task is a job" agent_says agent/jobs "\"asha10/$task\""
+done
+$netns scancel "$job"
+
+# Each component of a heterogeneous job is a job, by the option of the first.
+submit <<END
+#!/bin/sh
+#SBATCH -p both -w n1 --stagecoach=asha11:1
+#SBATCH hetjob
+#SBATCH -p both -w n2
+srun --het-group=0,1 sh -c 'cat /proc/self/cgroup >$dir/out/het.\$SLURM_PROCID
+    exec $dir/fake-job connect 10.98.0.2 6000'
+END
+wait_for 30 "both components run" test -s "$dir/out/het.0" -a -s "$dir/out/het.1"
+for component in 0 1; do
+    in_cgroup "/jobs/asha11/slurm-$((job + component))$" \
+        "$dir/out/het.$component" ||
+        fail "component $component is in $(cat "$dir/out/het.$component")"
+done
+$netns scancel "$job"
+
+# A job that is requeued, which takes "cred_expire", is the same one.
+submit --requeue --stagecoach=asha12 <<END
+#!/bin/sh
+cat /proc/self/cgroup >"$dir/out/run.\${SLURM_RESTART_COUNT:-0}"
+exec "$dir/fake-job" connect 10.98.0.2 6000
+END
+wait_for 20 "a job runs" test -s "$dir/out/run.0"
+$netns scontrol requeue "$job" || fail "requeue"
+wait_for 20 "it runs again" test -s "$dir/out/run.1"
+in_cgroup "/jobs/asha12/slurm-$job$" "$dir/out/run.1" ||
+    fail "it is in $(cat "$dir/out/run.1") now"
+wait_for 3 "the agent has it" agent_says agent/jobs "\"asha12/slurm-$job\""
+$netns scancel "$job"
+
+# If Slurm has cgroups of its own, tasks stay in them, whatever the names are:
+# SLUIDs or numbers of jobs and names of nodes, by a seed.
+python3 - >"$dir/own" <<'END'
+from random import Random
+
+random = Random(66)
+for _ in range(6):
+    node = random.choice(["", "n1_", "gpu-7.example.com_"])
+    job = random.choice([f"job_{random.randrange(10**7)}", "s" + "".join(
+        random.choices("0123456789ABCDEFGHJKMNPQRSTVWXYZ", k=13))])
+    step = random.choice(["step_0/user/task_0", "step_batch/user", "step_0"])
+    print(f"{node}slurmstepd.scope/{job} {step}")
+END
+while read -r own step; do
+    job=$((job + 1))
+    own=$name/$own
+    mkdir -p "$mount/$own/$step"
+    echo "$slurmd" >"$mount/$own/$step/cgroup.procs"
+    as_user srun --stagecoach=asha8:1 -K --export=ALL,SLURM_GPUS_ON_NODE=2 \
+        sh -c "cat /proc/self/cgroup
+            exec '$dir/fake-job' listen $address 6001" \
+        >"$dir/out/own" 2>&1 </dev/null &
+    srun=$!
+    pids="$pids $srun"
+    wait_for 20 "a job in Slurm's cgroup" grep -q listening "$dir/out/own"
+    in_cgroup "^0::/$own/$step$" "$dir/out/own" ||
+        fail "it is in $(cat "$dir/out/own")"
+    wait_for 3 "is claimed" agent_says agent/claims \
+        "\"job\":\"asha8/slurm-$job\",\"path\":\"$mount/$own\""
+    agent_says agent/jobs '"rung":1' || fail "its rung"
+    agent_says agent/jobs '"gpus":2' || fail "its GPUs"
+    $netns scancel $job
+    wait $srun 2>/dev/null
+    echo "$slurmd" >"$mount/$name/slurmd.service/cgroup.procs"
+    echo "case scheduler ok: $own/$step"
+done <"$dir/own"
 
 # Jobs start while the agent hangs, and without an agent.
 kill -STOP "$agent"

@@ -174,4 +174,14 @@ await "the kernel has what was there before" has_classes p1 30Mbit 1
 has_classes p0 50Mbit 0 || fail "p0 has $(n_classes p0 50Mbit) classes"
 kill $controller
 wait $controller || fail "the controller ended with $?"
+
+# After the last controller, as docs/integrations/switches.md says.
+flows() { ovs-ofctl -O OpenFlow14 dump-flows "unix:$dir/ovs/br0.mgmt"; }
+flows | grep -q cookie=0x73746167650 || fail "the switch has no flows of ours"
+ovs-ofctl -O OpenFlow14 add-flow "unix:$dir/ovs/br0.mgmt" \
+    cookie=7,priority=9,actions=NORMAL
+eval "$(sed -n "s|^ *\(ovs-ofctl.*del-flows\) BRIDGE|\1 unix:$dir/ovs/br0.mgmt|p" \
+    "$SOURCE/docs/integrations/switches.md")"
+[ "$(flows | grep -o 'cookie=0x[0-9a-f]*')" = cookie=0x7 ] ||
+    fail "flows are left: $(flows)"
 echo PASS

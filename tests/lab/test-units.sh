@@ -211,14 +211,10 @@ forwards() {
 }
 try_ports --host-port af_xdp:hostside --uplink af_xdp:uplink
 forwards "af_xdp"
-try_ports --host-port pcap:hostside --uplink pcap:uplink
-forwards "pcap"
 try_ports --host-port af_packet:hostside --uplink af_packet:uplink --no-huge
 forwards "no huge pages"
 try_ports --host-port af_packet:hostside --uplink af_packet:uplink --cc on
 forwards "congestion control"
-try_ports --host-port af_packet:hostside --uplink \
-    memif:/run/stagecoach/memif.sock
 try_ports --host-port tap:host0 --uplink af_packet:uplink
 h0 ip link set eth0 down
 h0 ip addr add 10.99.0.3/24 dev host0

@@ -39,7 +39,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>

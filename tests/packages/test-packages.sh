@@ -4,7 +4,9 @@
 # Builds the Debian packages, checks them, and uses them on a machine with
 # systemd that has Debian's minimal packages only: no compiler, no meson.  The
 # previous version is installed from its repository, its services run, the
-# upgrade keeps databases and order, and nothing is left after the purge.
+# upgrade keeps databases and order, and nothing is left after the purge.  A job
+# runs all the time, and its packets are marked from when the services run until
+# they are removed.
 #
 # $DIST is a folder that ./package has made, which is used instead of a build.
 set -eu
@@ -17,7 +19,11 @@ need dpkg-buildpackage dh lintian mmdebstrap apt-ftparchive ovs-appctl python3
 need_systemd
 begin packages
 prefix=scp$(($$ % 100000))-
-clean_up() { forget_machines m; }
+far=${prefix}far
+clean_up() {
+    forget_machines m
+    ip netns del "$far" 2>/dev/null
+}
 show() {
     tail -n 40 "$dir/last" 2>/dev/null
     [ ! -e "${machines:-}/m/unshare" ] ||
@@ -69,6 +75,28 @@ ip link add uplink netns "${prefix}m" type veth \
 for link in lo eth0 hostside uplink far; do
     ip -n "${prefix}m" link set $link up
 done
+# Jobs send by another one.
+ip netns add "$far"
+ip link add job0 netns "${prefix}m" type veth peer name job0 netns "$far"
+for ns in "1:${prefix}m" "2:$far"; do
+    ip -n "${ns#*:}" addr add "10.9.0.${ns%%:*}/24" dev job0
+    ip -n "${ns#*:}" link set job0 up
+done
+traffic="ip netns exec $far $BUILD/tests/lab/traffic"
+$traffic sink 3000000 5001 >"$dir/sink" &
+pids="$pids $!"
+sent() { awk '{ n += $3 } END { print n + 0 }' "$dir/sink"; }
+sent_more() { [ "$(sent)" -gt $(($1 + 20000)) ]; }
+goes_on() { await "$1: the job sends" sent_more "$(sent)"; }
+dscps() { awk '$1 == 5001 { print $2 }'; }
+has_dscp() { [ "$($traffic dscp 300 job0 | dscps)" = "$1" ]; }
+# Prints what Stagecoach may have in the kernel.
+in_kernel() {
+    m sh -c 'tc qdisc show; tc filter show dev job0 egress
+        ls -d /sys/fs/cgroup/stagecoach /sys/fs/bpf/* 2>/dev/null' || :
+    python3 "$SOURCE/tests/lab/kernel-state.py" programs "$mount/${prefix}m"
+}
+
 mkdir "$machines/nothing"
 bindir=/usr/bin
 boot m nothing "$machines/base"
@@ -97,6 +125,7 @@ list_files() {
         sort
 }
 list_files >"$dir/before"
+in_kernel >"$dir/kernel"
 
 # The previous version, and what an operator does with it.
 # shellcheck disable=SC2086
@@ -110,7 +139,8 @@ m sh -c 'echo "OPTIONS=--address 127.0.0.1" >/etc/default/stagecoach
     tls=/etc/stagecoach/agent
     echo "OPTIONS=\"--host=h0 --db=ssl:127.0.0.1:6640 \
 --controller=ssl:127.0.0.1:6650 --private-key=$tls/identity.pem \
---certificate=$tls/identity.pem --ca-cert=$tls/ca.pem\"" \
+--certificate=$tls/identity.pem --ca-cert=$tls/ca.pem --uplink=job0 \
+--actuator=bpf --tc=job0:100Mbit --pins=/sys/fs/bpf/own\"" \
         >/etc/default/stagecoach-agent
     echo "OPTIONS=\"--host-port af_packet:hostside --uplink af_packet:uplink \
 --rate 100Mbit\"" >/etc/default/stagecoach-shim'
@@ -137,12 +167,17 @@ has_host() {
         grep -q '^hosts  *1, 1 with a connected agent' "$dir/last"
 }
 await "stagecoach status has a host" has_host
-m stagecoach stage begin --cojob trial --rung 0 --iterations 10 --jobs t0 \
+m stagecoach stage begin --cojob trial --rung 0 --iterations 1000000 --jobs t0 \
     >"$dir/last"
+m stagecoach run --cojob trial --job t0 -- "$BUILD/tests/lab/traffic" \
+    drip 10.9.0.2 5001 3000000 500 >"$dir/job" 2>&1 &
+job=$!
+pids="$pids $job"
 follows() { m stagecoach hosts | grep -q '^h0 .*connected *ordered'; }
 has_stage() { m stagecoach order | grep -qw trial; }
 await "the host follows the order" follows
 await "the order has the stage" has_stage
+await "the job's packets are marked" has_dscp 35
 schema() {
     m ovsdb-client --no-leader-only get-schema-version \
         unix:/run/stagecoach/controller/intent.sock Stagecoach_Intent
@@ -170,6 +205,9 @@ processes() {
     done
 }
 processes >"$dir/pids" || fail "services before the upgrade"
+$traffic dscp 3000000 job0 >"$dir/watch" &
+watch=$!
+pids="$pids $watch"
 m sed -i s/old/new/ /etc/apt/sources.list.d/stagecoach.list
 quietly m apt-get update -o APT::Get::List-Cleanup=0 \
     -o Dir::Etc::SourceList=/etc/apt/sources.list.d/stagecoach.list \
@@ -182,12 +220,17 @@ processes | cmp -s - "$dir/pids" || fail "the upgrade restarted a service"
 m grep -qx 'OPTIONS=--address 127.0.0.1' /etc/default/stagecoach ||
     fail "the configuration"
 follows || fail "the order during the upgrade"
+kill $watch
+wait $watch || fail "wrong checksums"
+[ "$(dscps <"$dir/watch")" = 35 ] ||
+    fail "during the upgrade: $(tr '\n' ',' <"$dir/watch")"
 m systemctl restart 'stagecoach-database@*' stagecoach-controller \
     stagecoach-agent
 m systemctl reload stagecoach-shim || fail "the new shim"
 await "all services are up after the upgrade" are_up
 await "the databases kept the stage" has_stage
 await "the host follows the order after the upgrade" follows
+await "and the job's packets are marked" has_dscp 35
 [ "$(schema)" != "$before" ] || fail "schema $before after the upgrade"
 processes | cmp -s - "$dir/pids" && fail "services run the previous version"
 
@@ -199,6 +242,10 @@ for one in $units; do
     unit_says m "$one" ActiveState inactive || fail "$one after the removal"
 done
 m test -e /var/lib/stagecoach/intent.db || fail "removal took the databases"
+goes_on "after the removal"
+await "its packets are not marked" has_dscp 0
+in_kernel | diff "$dir/kernel" - >"$dir/last" || fail "the kernel's state"
+kill -0 $job || fail "the removal ended the job"
 # shellcheck disable=SC2086
 quietly m apt-get purge -y $packages
 list_files >"$dir/after"

@@ -52,6 +52,8 @@ except ValueError as error:
     assert str(error) == "worker: 2, 0 to 1 is allowed", error
 else:
     raise AssertionError("a worker that does not exist")
+loads = stagecoach_balance.Meter(2).read()
+assert all(0 <= load <= 1 for load in loads) and 0 < loads[1], loads
 """
 
 

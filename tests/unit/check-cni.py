@@ -14,6 +14,7 @@ import sys
 import time
 import unittest
 
+from case_lines import case
 from fake_agent import FakeAgent
 
 CNI = sys.argv.pop()
@@ -147,12 +148,13 @@ class Cni(unittest.TestCase):
                 config["cniVersion"] = version
             else:
                 del config["cniVersion"]
-            for command, wanted in ("ADD", result), ("CHECK", None), \
-                    ("DEL", None):
-                self.assertEqual(call(command, config), (0, wanted, ""))
-            self.assertEqual(
-                [words[0] for words in self.agent.get_calls(3)],
-                ["agent/claim", "agent/claim", "agent/unclaim"])
+            with case("kubernetes", f"cniVersion {version}"):
+                for command, wanted in ("ADD", result), ("CHECK", None), \
+                        ("DEL", None):
+                    self.assertEqual(call(command, config), (0, wanted, ""))
+                self.assertEqual(
+                    [words[0] for words in self.agent.get_calls(3)],
+                    ["agent/claim", "agent/claim", "agent/unclaim"])
 
     def test_is_ready_and_has_nothing_to_collect(self):
         """Whatever the agent does, and whatever the configuration is."""
@@ -162,8 +164,9 @@ class Cni(unittest.TestCase):
                            configure(mute, **annotate(stage="asha7/2")),
                            configure(self.agent, cniVersion="9.9.9"),
                            configure(None, claim="some")):
-                self.assertEqual(call(command, config, None, None),
-                                 (0, None, ""))
+                with case("kubernetes", (command, config)):
+                    self.assertEqual(call(command, config, None, None),
+                                     (0, None, ""))
         self.assertEqual(self.agent.get_calls() + mute.get_calls(), [])
 
     def test_refuses_what_is_not_allowed(self):

@@ -12,6 +12,7 @@ is no such backend.
 """
 
 import json
+import os
 import subprocess
 import sys
 
@@ -98,6 +99,20 @@ def check(what, curve, right):
                 sys.exit(f"{what}, iteration {i + 1}: loss {a}, {b} is right")
 
 
+def check_memory():
+    """A batch for which the emulated device has no memory is refused by one
+    line, before anything is allocated for it."""
+    for batch, status in ((64, 0), (4096, 1)):
+        done = subprocess.run(
+            [TRAINER, "local", *MODELS["cifarnet"], *DATA, "--batch",
+             str(batch), "--iterations", "1", "--backend", BACKEND],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env={**os.environ, "EMULATOR_MEMORY": str(128 << 20)})
+        if done.returncode != status or (
+                "memory allow" in done.stderr) != bool(status):
+            sys.exit(f"batch of {batch}: {done}")
+
+
 def main():
     if BACKEND != "cpu":
         probe = start("local", "--iterations", "1", *DATA,
@@ -117,6 +132,8 @@ def main():
         if BACKEND == "cpu" and whole != curve:
             sys.exit(f"{model}: {whole} in one piece, {curve} in parts")
         check(f"{model} in one piece", whole, right)
+    if "emulated" in TRAINER:
+        check_memory()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import threading
 import time
 import unittest
 
+from case_lines import case
 from fake_agent import FakeAgent
 
 PODS = sys.argv.pop()
@@ -45,6 +46,16 @@ LIST = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
     make_pod(UIDS[2], "web"),
     make_pod(UIDS[3], "elsewhere", {"ray.io/cluster": "r"}),
 ]}
+
+
+# Labels of jobs in their order; the last two count for indexed jobs alone.
+LABELS = ["katib.kubeflow.org/trial", "jobset.sigs.k8s.io/jobset-name",
+          "leaderworkerset.sigs.k8s.io/name", "training.kubeflow.org/job-name",
+          "pytorch-job-name", "tf-job-name", "mpi-job-name",
+          "volcano.sh/job-name", "ray.io/cluster",
+          "scheduling.k8s.io/group-name", "kueue.x-k8s.io/pod-group-name",
+          "scheduling.x-k8s.io/pod-group", "batch.kubernetes.io/job-name",
+          "job-name"]
 
 
 class Kubelet(http.server.BaseHTTPRequestHandler):
@@ -270,6 +281,27 @@ class Pods(unittest.TestCase):
         self.write(LIST)
         self.assertIn("/nonexistent: the cgroups", self.run_on_file()[1])
         self.assertEqual(self.agent.get_calls(), [])
+
+    def test_the_first_label_of_the_table_decides(self):
+        """Pods with some of the labels, and others, which a seed chooses,
+        and some of them are annotations."""
+        chance = random.Random(51)
+        for _ in range(20):
+            parts = {"app.kubernetes.io/name": "x"}, {}
+            indexed = chance.choice([True, False])
+            keys = [key for key in LABELS if chance.random() < 0.2]
+            for key in keys:
+                chance.choice(parts)[key] = f"j{LABELS.index(key)}"
+            if indexed:
+                chance.choice(parts)[
+                    "batch.kubernetes.io/job-completion-index"] = "0"
+            jobs = [["ml", f"j{LABELS.index(key)}"] for key in keys
+                    if indexed or key not in LABELS[-2:]]
+            self.write({"items": [make_pod(UIDS[0], "p", *parts)]})
+            with case("kubernetes", parts):
+                self.assertEqual(self.run_on_file(), (0, ""))
+                self.assertEqual(
+                    [call[2:4] for call in self.agent.get_calls()], jobs[:1])
 
     def test_knows_the_labels_of_a_file(self):
         """They come before those that are known."""

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from case_lines import check, failures
+
 POLICY = {"name": "three", "order": "stage", "min_share": 0.05,
           "levels": {"control_dscp": 56, "dscp": [46, 34, 18],
                      "default_dscp": 0}}
@@ -19,15 +21,6 @@ POLICY = {"name": "three", "order": "stage", "min_share": 0.05,
 QUEUES = {56: 7, 46: 6, 34: 5, 18: 4}
 USED = {0, 4, 5, 6, 7}
 PORTS = ["swp1", "swp2"]
-
-failures = 0
-
-
-def check(what, found, expected):
-    global failures
-    if found != expected:
-        failures += 1
-        print(f"{what}: {found!r} is not {expected!r}")
 
 
 def export(*args):
@@ -200,4 +193,4 @@ with tempfile.TemporaryDirectory() as folder:
     check_cumulus(paths[0])
     check_openconfig(paths[0])
     check_errors(*paths)
-sys.exit(failures > 0)
+sys.exit(bool(failures))

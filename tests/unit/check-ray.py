@@ -16,6 +16,7 @@ import sys
 import types
 import unittest
 
+from case_lines import case
 from fake_agent import FakeAgent
 from fake_rest import FakeRest
 
@@ -177,16 +178,17 @@ class Ray(unittest.TestCase):
                 ("a/b", {"a": 3}, None), ("a/b", {"a": {"b": 0.25}}, 0.25),
                 ("a/b", {"a": {"b": 1}, "a/b": 2}, 2)):
             self.callback.metric = metric
-            self.callback.on_trial_result(1, [trial], trial,
-                                          {**good, **change})
-            progress = self.agent.get_progress()
-            self.assertEqual(progress["iteration"], 3, (metric, change))
-            self.assertEqual(progress.get("value"), told, (metric, change))
-        for step in None, "x", [], float("nan"):
-            self.callback.on_trial_result(
-                1, [trial], trial, {**good, "training_iteration": step})
-        self.callback.on_trial_result(1, [trial], trial, {})
-        self.assertIsNone(self.agent.get_progress(timeout=0.01))
+            with case("progress", ("a result of Ray", metric, change)):
+                self.callback.on_trial_result(1, [trial], trial,
+                                              {**good, **change})
+                progress = self.agent.get_progress()
+                self.assertEqual(progress["iteration"], 3)
+                self.assertEqual(progress.get("value"), told)
+        for result in {}, *({**good, "training_iteration": step}
+                            for step in (None, "x", [], float("nan"))):
+            with case("progress", ("a result of Ray", result)):
+                self.callback.on_trial_result(1, [trial], trial, result)
+                self.assertIsNone(self.agent.get_progress(timeout=0.01))
 
     def test_does_no_harm_where_nobody_listens(self):
         os.environ["STAGECOACH_RUNDIR"] = "/nonexistent"

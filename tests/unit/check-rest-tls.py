@@ -1,19 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""check-rest-tls.py STAGECOACH CONTROLLER POLICY: HTTP over TLS of a detached
-controller whose files of TLS were named relative to another directory, before
-and after its certificate was replaced, what certificates allow, and what
-tokens allow that an API server reviews."""
+"""check-rest-tls.py STAGECOACH CONTROLLER POLICY CLIENT: HTTP over TLS of a
+detached controller whose files of TLS were named relative to another
+directory, before and after its certificate was replaced, what certificates
+allow, what tokens allow that an API server reviews, and how CLIENT, of the
+adapters of frameworks, uses both."""
 
 import contextlib
 import functools
 import hashlib
 import http.client
 import http.server
+import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import socketserver
@@ -24,8 +27,11 @@ import tempfile
 import threading
 import time
 from random import Random
+from unittest import mock
 
-STAGECOACH, CONTROLLER, POLICY = (os.path.abspath(a) for a in sys.argv[1:])
+from case_lines import case
+
+STAGECOACH, CONTROLLER, POLICY, CLIENT = map(os.path.abspath, sys.argv[1:])
 TIMEOUT_S = 20
 ROLES = ("read", "user", "operator")
 
@@ -241,6 +247,52 @@ def check_tokens(controller, api):
     assert "a token was not reviewed" in controller.log()
 
 
+def load_client():
+    spec = importlib.util.spec_from_file_location("stagecoach_client", CLIENT)
+    client = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(client)
+    return client
+
+
+def check_client(controller):
+    """The client of adapters has the certificate or the token of its user,
+    talks only to the controller of the name, and only by TLS."""
+    client, connect = load_client(), socket.create_connection
+    pki, token = controller.folder / "pki", controller.folder / "token"
+    user, stranger = pki / "clients/user", controller.folder / "stranger"
+    token.write_text("tok-good\n", encoding="ascii")
+    stranger.mkdir()
+    shutil.copy(user / "ca.pem", stranger)
+    here = f"https://c1:{controller.port}"
+
+    def ask(rest, tls, token=""):
+        """The status of a request, or the text of its error.  The name of any
+        machine means this one."""
+        with mock.patch.dict(os.environ, {
+                "STAGECOACH_REST": rest, "STAGECOACH_TLS": str(tls),
+                "STAGECOACH_TOKEN": str(token)}), mock.patch(
+                    "socket.create_connection", lambda address, *more: connect(
+                        ("127.0.0.1", address[1]), *more)):
+            try:
+                return client.ask("GET", "/v1")
+            except (OSError, ValueError) as error:
+                return str(error)
+
+    for url, *files in ((here, user), (f"{here}/", user),
+                        (here, stranger, token)):
+        assert ask(url, *files) == 200, (url, files)
+    for url, tls, why in (
+            (here, stranger, "GET /v1: "),
+            (here, pki / "agents/alice", "GET /v1: "),
+            (here.replace("c1", "c2"), user, "CERTIFICATE_VERIFY_FAILED"),
+            (here, "", "CERTIFICATE_VERIFY_FAILED")):
+        assert why in (got := ask(url, tls)), (url, tls, got)
+    for url in ("http://c1:8443", "c1:8443", "https://c1", "https://:8443",
+                "https://c1:x", "https://c1:8443/v1", "https://a@c1:8443"):
+        assert ask(url, user, token) == (
+            f'STAGECOACH_REST: "{url}"; expected https://c1:8443'), url
+
+
 def status_of_raw(controller, target, *fields, method="PUT", body="{}"):
     """The status of a request that is sent as it stands."""
     head = "\r\n".join([f"{method} {target} HTTP/1.1", "Host: localhost",
@@ -262,8 +314,9 @@ def check_requests_of_two_meanings(controller):
         for target in (f"/v1/cojobs/{cut}", f"/v1/cojobs/a?{cut}={name}",
                        f"/v1/cojobs/a?b={cut}", f"/{cut}/cojobs/a"):
             method = random.choice(("PUT", "DELETE", "GET", "POST"))
-            got = ask(target, length, method=method)
-            assert got == 400, (method, target, got)
+            with case("http", f"{method} {target}"):
+                got = ask(target, length, method=method)
+                assert got == 400, got
         other = f"Content-Length: {random.randrange(3, 10)}"
         fields = random.choice([[length, other], [other, length],
                                 [length, chunks], [chunks, other],
@@ -272,14 +325,16 @@ def check_requests_of_two_meanings(controller):
                                                 "Transfer-Encoding: gzip"])]])
         fields.insert(random.randrange(len(fields) + 1), "X-Other: 1")
         fields = [random.choice([str, str.lower])(field) for field in fields]
-        got = ask("/v1/cojobs/a", *fields)
-        assert got == 400, (fields, got)
+        with case("http", fields):
+            got = ask("/v1/cojobs/a", *fields)
+            assert got == 400, got
     step = '{"iteration": 1}'
     for fields, body in (((length,), step), ((length, length), step),
                          ((chunks,), f"10\r\n{step}\r\n0\r\n\r\n")):
-        got = ask("/v1/cojobs/a/jobs/b/progress", *fields, method="POST",
-                  body=body)
-        assert got == 404, (fields, got)
+        with case("http", (fields, body)):
+            got = ask("/v1/cojobs/a/jobs/b/progress", *fields, method="POST",
+                      body=body)
+            assert got == 404, got
 
 
 def main():
@@ -295,6 +350,7 @@ def main():
 
             check_roles(controller)
             check_tokens(controller, api)
+            check_client(controller)
             check_requests_of_two_meanings(controller)
             kept = controller.connect()
             assert status_of(kept) == 200

@@ -26,7 +26,7 @@ SECRETS = [
     "s3cret-of-option", "s3cret-of-policy", "s3cret-of-environment",
     "s3cret-of-unit", "s3cret-of-journal", "s3cret-of-log",
     "s3cret-of-controller", "s3cret-of-agent", "s3cret-of-url",
-    "0123456789abcdef0123456789abcdef", "binary-link-key",
+    "0123456789abcdef0123456789abcdef", "binary-relay-key",
 ]
 
 
@@ -46,7 +46,7 @@ def plant(folder, rundir):
     write(f"{folder}/root/etc/stagecoach/policy.json",
           json.dumps({"name": "mine", "api_key": "s3cret-of-policy"}))
     write(f"{folder}/root/etc/stagecoach/tls/identity.pem", KEY)
-    write(f"{folder}/root/etc/stagecoach/link.key", "binary-link-key")
+    write(f"{folder}/root/etc/stagecoach/relay.key", "binary-relay-key")
     write(f"{rundir}/controller.log",
           "started\n" + KEY + "password: s3cret-of-log\n"
           "GET http://eva:s3cret-of-url@host/x\n"
@@ -125,7 +125,7 @@ def main():
         for name in texts:
             assert f"taken: {name}, " in contents or name == "CONTENTS.txt", \
                 (name, contents)
-        for name in "tls/identity.pem: a key", "link.key: a key", \
+        for name in "tls/identity.pem: a key", "relay.key: a key", \
                 "rest.sock: no metrics", "environments of processes":
             assert [line for line in contents.splitlines()
                     if line.startswith("left out: ") and name in line], \

@@ -14,6 +14,8 @@ from random import Random
 
 import jsonschema
 
+from case_lines import case, check, failures
+
 STAGECOACH, CONTROLLER, SCHEMA, POLICY = map(os.path.abspath, sys.argv[1:])
 
 SLURM = """\
@@ -116,15 +118,6 @@ spine leaf0 1
 spine leaf1 2
 """
 
-failures = 0
-
-
-def check(what, found, expected):
-    global failures
-    if found != expected:
-        failures += 1
-        print(f"{what}: {found!r} is not {expected!r}")
-
 
 class Folder:
     def __init__(self, path):
@@ -224,7 +217,8 @@ def as_slurm_reads(random, text):
 
 
 def check_slurm_grammar(folder):
-    """However a topology.conf is written, the topology is the same."""
+    """However a topology.conf is written, and however long its names are, the
+    topology is the same."""
     plain = folder.topology("slurm", SLURM)
     simple = "".join(line.split("   #")[0].replace("\\\n", "") + "\n"
                      for line in SLURM.replace("\\\n", "").splitlines()
@@ -232,17 +226,30 @@ def check_slurm_grammar(folder):
     leaf, more = simple.split("\n", 1)
     random = Random(10)
     for _ in range(12):
-        text = as_slurm_reads(random, simple)
-        check(f"{text!r}", folder.topology("slurm", text), plain)
+        texts = [simple, ADDRESSES, SWITCHES, json.dumps(plain)]
+        for old in "login", "spine":
+            new = old + "".join(random.choices("abc.-_09", k=random.choice(
+                [0, 0, 27, random.randrange(248)])))
+            texts = [text.replace(old, new) for text in texts]
+        text = as_slurm_reads(random, texts[0])
+        for name, words in ("addresses", texts[1]), ("switches", texts[2]):
+            folder.write(name, random.choice(["", "\ufeff"]) + words.replace(
+                "\n", random.choice(["\n", "\r\n", " \n\n"])))
+        with case("importers", text):
+            check("slurm", folder.topology("slurm", text),
+                  json.loads(texts[3]))
+    folder.write("addresses", ADDRESSES)
+    folder.write("switches", SWITCHES)
     os.mkdir(os.path.join(folder.path, "conf"))
     folder.write("conf/more.conf", f"include  leaf.conf # All.\n{more}")
     folder.write("conf/leaf.conf", leaf)
     for text in (f"Include {folder.path}/conf/more.conf",
-                 "INCLUDE conf/more.conf   # Comment."):
-        check(text, folder.topology("slurm", text), plain)
-    for nodes in ("node01,,node02,node01,login,", "node0[1-2] login,node01"):
-        text = SLURM.replace("node[01-02],login", f'"{nodes}"')
-        check(text, folder.topology("slurm", text), plain)
+                 "INCLUDE conf/more.conf   # Comment.",
+                 *(SLURM.replace("node[01-02],login", f'"{nodes}"')
+                   for nodes in ("node01,,node02,node01,login,",
+                                 "node0[1-2] login,node01"))):
+        with case("importers", text):
+            check("slurm", folder.topology("slurm", text), plain)
 
 
 def check_yaml(folder):
@@ -253,7 +260,8 @@ def check_yaml(folder):
         text = YAML.replace("true", yes).replace("false", no)
         text = text.replace(f"flat: {yes}", "flat:")
         text = text.replace("        nodes: node08", "        children: ~")
-        check(yes, folder.topology("topograph", text), plain)
+        with case("importers", f"YAML with {yes} and {no}"):
+            check(yes, folder.topology("topograph", text), plain)
 
 
 def selector(random, names, labels=True):
@@ -298,11 +306,12 @@ def check_selectors(folder):
             item["spec"]["members"] = [
                 {"type": kind, "selector": s}
                 for s in selector(random, names, kind == "Node")]
-        top = folder.topology("volcano", json.dumps(objects), "--nodes",
-                              "nodes")
-        check(f"{objects['items']}", (
-            {n: h[1] for n, h in hosts(top).items()}, links(top)), (
-            {n: h[1] for n, h in hosts(plain).items()}, links(plain)))
+        with case("importers", objects["items"][-1]["spec"]):
+            top = folder.topology("volcano", json.dumps(objects), "--nodes",
+                                  "nodes")
+            check(f"{objects['items']}", (
+                {n: h[1] for n, h in hosts(top).items()}, links(top)), (
+                {n: h[1] for n, h in hosts(plain).items()}, links(plain)))
 
 
 def check_options(folder):
@@ -513,4 +522,4 @@ with tempfile.TemporaryDirectory() as path:
     check_options(f)
     check_controller(f)
     check_errors(f)
-sys.exit(failures > 0)
+sys.exit(bool(failures))

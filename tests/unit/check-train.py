@@ -6,6 +6,7 @@ continues from its checkpoints, names what died, and leaves no process.
 
 import fcntl
 import json
+import math
 import os
 import pathlib
 import pty
@@ -174,6 +175,50 @@ def each_scheme_trains_and_continues(folder):
                 or checkpoints(f"{folder}/{scheme}")[-1] == 25), scheme
 
 
+# A model, its options, and an optimiser: each under bsp, and the one whose
+# normalisations have running statistics under each scheme.
+NETS = {
+    "mlp": (["--shape", "16,32,10"], "momentum"),
+    "cifarnet": (["--image", "8x8x3"], "adagrad"),
+    "linear": (["--features", "300"], "sgd"),
+    "resnet32": (["--image", "8x8x3"], "adam"),
+}
+# Where workers race, or their shares follow speeds, one worker: an evaluation
+# with several is not of the weights that a checkpoint has later.
+RESUMED = [(net, scheme, workers) for net, scheme, workers in (
+    *((net, "bsp", 2) for net in NETS), ("resnet32", "bsp", 1),
+    ("resnet32", "static,ratios=1:2", 2), ("resnet32", "backup", 2),
+    *(("resnet32", scheme, 1) for scheme in (
+        "asp", "ssp", "essp,staleness=0", "lbbsp-cpu", "lbbsp-gpu", "flexrr",
+        "groups")))]
+
+
+def resumes_exactly(folder):
+    """What a job evaluates first is what it evaluated at the checkpoint, and
+    it ends as one that was never interrupted."""
+    for number, (net, scheme, workers) in enumerate(RESUMED):
+        options, optimiser = NETS[net]
+
+        def loss_at(iterations, name):
+            out, _ = train(
+                "--model", net, *options, "--optimiser", optimiser,
+                "--sync", scheme, "--workers", workers, "--batch", 12,
+                "--samples", 60, "--validation", 24, "--learning-rate", 0.01,
+                "--iterations", iterations, "--backend", "cpu", "--format",
+                "json", "--checkpoint", f"{folder}/{number}-{name}")
+            events = [json.loads(line) for line in out.splitlines()]
+            return events[0]["iteration"], events[-1]["loss"]
+
+        whole, ended, again, rest = (
+            loss_at(8, "whole"), loss_at(4, "part"), loss_at(4, "part"),
+            loss_at(8, "part"))
+        case = (net, scheme, whole, ended, again, rest)
+        assert again[0] == rest[0] == 4, case
+        assert math.isclose(again[1], ended[1], rel_tol=1e-5), case
+        assert (scheme == "backup"      # Its workers race for each update.
+                or math.isclose(rest[1], whole[1], rel_tol=1e-5)), case
+
+
 def names_what_died(folder):
     for words, options, name in (
             (["--rank", "1"], [], "worker 1"),
@@ -197,6 +242,17 @@ def names_what_died(folder):
     assert len(errors) == 1, errors
     assert re.fullmatch(r"stagecoach-trainer train: worker \d failed: .*: No "
                         r"such file or directory", errors[0]), errors
+
+
+def has_a_limit_of_memory(_):
+    # The equal shares of the first iteration fit, those by speed would not.
+    out, _ = train(*SMALL, "--iterations", 20, "--workers", 3, "--batch", 90,
+                   "--sync", "lbbsp-cpu", "--max-batch", 30)
+    assert "done: 20/20" in out
+    _, errors = train(*SMALL, "--batch", 90, "--max-batch", 30, status=1)
+    assert len(errors) == 1 and re.fullmatch(
+        r"stagecoach-trainer train: worker \d failed: --batch: 45 samples for "
+        r"this process, --max-batch or its memory allow 30", errors[0]), errors
 
 
 def ends_by_signals(folder):
@@ -258,6 +314,9 @@ def refuses_what_does_not_fit(folder):
              "--servers: \"groups\" has one server"),
             (["--checkpoint", folder, "--model", "linear", "--push", "sparse"],
              "--checkpoint: \"sparse\" of --push has none"),
+            (["--max-batch", 9999999999],
+             "--max-batch: \"9999999999\" is not an integer from 0 to "
+             "16777216"),
             (["--sync", "static,ratios=1:2:3"],
              "--sync: ratios: 3 for 2 workers"),
             (["--workers", 65], "--workers: \"65\" is not an integer from 1 "
@@ -286,7 +345,8 @@ def help_is_by_subject(_):
 
 
 for test in (shows_the_job, continues_where_it_ended,
-             each_scheme_trains_and_continues, names_what_died,
+             each_scheme_trains_and_continues, resumes_exactly, names_what_died,
+             has_a_limit_of_memory,
              ends_by_signals, shows_a_bar_on_a_terminal,
              refuses_what_does_not_fit, help_is_by_subject):
     began = time.monotonic()

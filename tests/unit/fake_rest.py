@@ -38,14 +38,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self):
         size = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(size) or b"null")
-        cojob = self.path.split("/")[3]
-        status = self.server.status or (self.command == "DELETE" and size
-                                        and 400)
-        if not status:
-            status = (200 if not self.path.endswith(f"/{cojob}")
-                      and cojob in self.server.cojobs
-                      or self.path.endswith(f"/{cojob}") else 404)
-        if status == 200 and self.path.endswith(f"/{cojob}"):
+        cojob, *stage = self.path.split("/")[3:]
+        status = self.server.status or (
+            400 if size and self.command == "DELETE"
+            else 404 if stage and cojob not in self.server.cojobs else 200)
+        if status == 200:
             self.server.cojobs.add(cojob)
         self.server.asked.append((self.command, self.path, body, status))
         text = json.dumps({"error": "/: no"} if status >= 400 else {}).encode()

@@ -15,8 +15,9 @@
  *    }
  *
  * UNIT_TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN) is one that runs between these
- * functions, FIXTURE_TEST(NAME) one between the file's "set_up", which stores
- * what the test gets as '*state', and "tear_down".  A file may define
+ * functions.  UNIT_TEST_GIVEN(NAME, SET_UP, TEAR_DOWN, TYPE *ARGUMENT) gets
+ * what the first one stores as '*state', and FIXTURE_TEST(NAME) gets that of
+ * the file's "set_up", a struct fixture, as 'f'.  A file may define
  * unit_test_set_up() and unit_test_tear_down(), which run before and after all
  * of its tests.
  *
@@ -49,7 +50,20 @@
     static void NAME(void **state)
 
 #define UNIT_TEST(NAME) UNIT_TEST_BETWEEN(NAME, NULL, NULL)
-#define FIXTURE_TEST(NAME) UNIT_TEST_BETWEEN(NAME, set_up, tear_down)
+
+#define UNIT_TEST_GIVEN(NAME, SET_UP, TEAR_DOWN, ARGUMENT) \
+    static void NAME##_given(ARGUMENT);                    \
+                                                           \
+    UNIT_TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN)             \
+    {                                                      \
+        NAME##_given(*state);                              \
+    }                                                      \
+                                                           \
+    static void NAME##_given(ARGUMENT)
+
+struct fixture;
+#define FIXTURE_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct fixture *f)
 
 void unit_test_add(struct CMUnitTest);
 int unit_test_set_up(void **state) __attribute__((weak));

@@ -83,6 +83,9 @@ struct backend_class {
     /* Allocates zeroed memory.  Returns NULL if out of memory. */
     void *(*alloc)(struct backend *, size_t bytes);
     void (*free)(struct backend *, void *d_buffer);
+
+    /* Optional: returns the bytes of the device that are free. */
+    size_t (*left)(struct backend *);
     void (*upload)(struct backend *, void *d_to, const void *, size_t);
     void (*download)(struct backend *, void *to, const void *d_from, size_t);
 

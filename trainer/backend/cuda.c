@@ -349,6 +349,15 @@ cuda_free(struct backend *b, void *d_buffer)
     cudaFree(d_buffer);         /* Waits for what uses it. */
 }
 
+static size_t
+cuda_left(struct backend *b)
+{
+    size_t left = 0, all;
+
+    cuda_check(b, "memory", cudaMemGetInfo(&left, &all));
+    return left;
+}
+
 static void
 cuda_send(struct backend *b, void *d_to, const void *from, size_t bytes)
 {
@@ -603,6 +612,7 @@ const struct backend_class backend_cuda = {
     .close = cuda_close,
     .alloc = cuda_alloc,
     .free = cuda_free,
+    .left = cuda_left,
     .upload = cuda_upload,
     .download = cuda_download,
     .gemm = cuda_gemm,

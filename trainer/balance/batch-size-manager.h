@@ -30,7 +30,8 @@
  *    error = batch_size_manager_create(&config, &bsm);
  *    for (;;) {
  *        sizes = batch_size_manager_next(bsm);
- *        ...worker i computes the mean gradient of sizes[i] samples...
+ *        ...worker i computes the mean gradient of sizes[i] samples, and then
+ *        reads its meter: batch_size_meter_read(meter, &cpu[i], &memory[i])...
  *        batch_size_aggregate(n, sizes[i] / 1024., gradient[i], sum);
  *        batch_size_manager_report(bsm, i, sizes[i], seconds[i], cpu[i],
  *                                  memory[i]);          // For each worker.
@@ -54,13 +55,14 @@
  *
  * A configuration that is wrong is refused with a message "PLACE: WHAT, what
  * is allowed".  If there is no memory left, the process prints "out of memory"
- * on standard error and aborts.  Nothing else is printed.
+ * on standard error and aborts.  A meter prints one line if the kernel lacks
+ * some of its sources.  Nothing else is printed.
  *
  * The manager allocates at creation only, and keeps no pointer of the
  * configuration.  Sizes belong to the manager and are valid until the next
  * call of batch_size_manager_next().  The same calls on the same machine give
  * the same sizes; machines of different kinds may round differently, so only
- * one process decides.  One thread uses a manager; several managers are
+ * one process decides.  One thread uses a manager or a meter; several are
  * independent of each other. */
 
 #include <stddef.h>
@@ -108,6 +110,18 @@ int batch_size_manager_report(struct batch_size_manager *, int worker,
 /* Returns the sizes of the next iteration, [n_workers], with the sum of the
  * batch.  They are computed again after all workers have reported. */
 const uint32_t *batch_size_manager_next(struct batch_size_manager *);
+
+/* Measures what other processes use of the machine of the process that calls:
+ * the loads of a report.  'n_threads' is the number of its threads that
+ * compute.  batch_size_meter_read() stores the loads since the last call:
+ * quotas of cgroups as they are now, waits for processors, memory that others
+ * use or wait for.  A load that the kernel does not tell is 0. */
+struct batch_size_meter;
+
+struct batch_size_meter *batch_size_meter_create(int n_threads);
+void batch_size_meter_destroy(struct batch_size_meter *); /* Or NULL. */
+void batch_size_meter_read(struct batch_size_meter *, double *cpu,
+                           double *memory);
 
 /* sum += share * gradient, over 'n' elements.  'share' is a worker's number of
  * samples divided by the batch. */

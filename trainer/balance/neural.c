@@ -12,6 +12,8 @@
 #define KEEP_SQUARE 0.999f
 #define MAX_ERROR 0.3f          /* Of speeds that are at most 1: one hiccup
                                  * must not undo what was learned. */
+#define RECENT 0.1f             /* Weight of the last error. */
+#define WORSE 1.5f              /* So many times the other error is worse. */
 
 void
 neural_init(struct predictor *up, uint64_t seed)
@@ -68,6 +70,21 @@ learn(struct neural *net, int64_t k)
     class->back(class, net->weights, tape, e, net->gradient);
 }
 
+/* Follows the errors of what was predicted for the last iteration. */
+static void
+measure_errors(struct neural *net)
+{
+    const struct neural_class *class = net->up.class->network;
+    const struct series *s = &net->up.series;
+    int64_t k = s->n - 1;
+    float is = series_speed(s, k), tape[NEURAL_TAPE];
+    float output = class->run(class, net->weights, s, k, tape);
+
+    net->error += RECENT * (fabsf(output - is) - net->error);
+    net->expected_error +=
+        RECENT * (fabsf(series_expected(s, k) - is) - net->expected_error);
+}
+
 void
 neural_update(struct predictor *up)
 {
@@ -76,6 +93,7 @@ neural_update(struct predictor *up)
     uint64_t n = up->series.n;
     uint64_t kept = n < SERIES_TRAINING ? n : SERIES_TRAINING;
 
+    measure_errors(net);
     for (int step = 0; step < class->n_steps; step++) {
         learn(net, n - 1);
         for (int i = 1; i < class->n_batch; i++) {
@@ -93,5 +111,8 @@ neural_predict(struct predictor *up)
     const struct series *s = &up->series;
     float tape[NEURAL_TAPE];
 
+    if (class->corrects && net->error > WORSE * net->expected_error) {
+        return series_rescale(s, series_expected(s, s->n));
+    }
     return series_rescale(s, class->run(class, net->weights, s, s->n, tape));
 }

@@ -26,6 +26,9 @@ struct neural_class {
     float rate;                 /* Step size of Adam. */
     int n_steps;                /* Steps of Adam after an iteration. */
     int n_batch;                /* Iterations that a step learns from. */
+    bool corrects;              /* What it corrects, the expected speed, is
+                                 * taken while its recent error is much less:
+                                 * after a step that no input explains. */
     const struct recurrent_cell *cell;  /* Of a recurrent network. */
     bool loads;                 /* A recurrent network sees the loads. */
 
@@ -48,6 +51,8 @@ struct neural {
     float *weights, *gradient;
     float *mean, *square;       /* Adam's moments. */
     float mean_power, square_power;     /* Of the steps so far. */
+    float error, expected_error; /* Recent ones, of the network and of the
+                                  * expected speed. */
 };
 
 /* The functions of a predictor_class with a 'network'. */

@@ -9,6 +9,9 @@
 #include "base/memory.h"
 
 #define ALPHA 0.3               /* Weight of the last speed in 'average'. */
+#define ALPHA_ALONE 0.15        /* And in 'alone'. */
+#define STEADY 0.05             /* Largest change of a steady use. */
+#define LEAST_FREE 0.02         /* Part of a processor. */
 
 static double
 last_speed(struct predictor *p)
@@ -69,6 +72,25 @@ share(double use)
     return use > 0 ? fmin(use, 1) : 0;
 }
 
+/* Adds what the use of the processor, after an iteration at 'speed', lets
+ * expect of the next one. */
+static void
+expect(struct series *s, double speed)
+{
+    double before = s->cpus[(s->n - 1) % SERIES_N];
+    double cpu = s->cpus[s->n % SERIES_N], free = fmax(1 - cpu, LEAST_FREE);
+
+    if (s->n == 1) {
+        s->expected[0] = speed;
+        s->alone = speed / free;
+    } else if (fabs(cpu - before) <= STEADY) {
+        s->alone += ALPHA_ALONE * (speed / free - s->alone);
+    }
+    s->loaded = s->loaded || cpu > 0;
+    s->expected[s->n % SERIES_N] =
+        s->loaded ? s->alone * free : (s->alone + speed) / 2;
+}
+
 void
 predictor_update(struct predictor *p, double speed, double cpu, double memory)
 {
@@ -88,6 +110,7 @@ predictor_update(struct predictor *p, double speed, double cpu, double memory)
     s->n++;
     s->cpus[s->n % SERIES_N] = share(cpu);
     s->memories[s->n % SERIES_N] = share(memory);
+    expect(s, speed);
     if (p->class->update) {
         p->class->update(p);
     }
@@ -122,6 +145,12 @@ float
 series_memory(const struct series *s, int64_t k)
 {
     return at(s->memories, k);
+}
+
+float
+series_expected(const struct series *s, int64_t k)
+{
+    return at(s->expected, k) / s->max;
 }
 
 double

@@ -28,14 +28,16 @@
  *    arima       ARIMA(2,1,1), by recursive extended least squares
  *    rnn, lstm   recurrent networks over the last 10 speeds
  *    lstm-x      as lstm, with the loads
- *    narx        a network over the last 3 speeds and loads and the current
- *                load; the default
+ *    narx        a network over the last 3 speeds and loads, the current load,
+ *                and the speed that is expected with it; the default
  *
- * All learn online and predict as "ema" until they have enough data.
+ * All learn online, and arima and the recurrent networks predict as "ema"
+ * until they have enough data.
  *
  * A predictor allocates memory at creation only.  The same seed and updates
  * give the same predictions.  One thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +54,14 @@ struct series {
     double average;             /* Exponential moving average of the speeds. */
     double speeds[SERIES_N];
     double cpus[SERIES_N], memories[SERIES_N];
+
+    /* The speed of the machine without others, and of iterations up to 'n'
+     * what it lets expect: that times the part of the processor that others do
+     * not use.  As long as no use is known, the mean of that and of the last
+     * speed. */
+    double alone;
+    bool loaded; /* There was a use. */
+    double expected[SERIES_N];
 };
 
 /* First member of every predictor. */
@@ -101,6 +111,7 @@ double predictor_predict(struct predictor *);
 float series_speed(const struct series *, int64_t k);
 float series_cpu(const struct series *, int64_t k);
 float series_memory(const struct series *, int64_t k);
+float series_expected(const struct series *, int64_t k);
 
 /* Returns the speed for a network's 'output', limited to half the lowest and
  * the highest speed seen. */

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/directory.h"
+#include "base/interrupt.h"
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -195,10 +196,17 @@ train(struct run *run, struct team *team)
     free(until);
     while (!error && !run->curve->reached
            && team_paused(team) < spec->iterations
-           && clock_monotonic_s() - run->began < spec->limit_s) {
+           && clock_monotonic_s() - run->began < spec->limit_s
+           && !interrupt_caught()) {
         error = team_run(team, 0.1);
     }
     return error ? error : team_end(team);
+}
+
+static bool
+is_stopped(void *run)
+{
+    return interrupt_caught();
 }
 
 /* Appends the options of a scheme without a server to a list. */
@@ -230,6 +238,7 @@ train_scheme(const struct compare_spec *spec, const char *program,
         .server_arguments = servers,
         .worker_arguments = workers,
         .report = add_point,
+        .stopped = is_stopped,
         .aux = &run,
     };
     struct team *team;
@@ -269,15 +278,21 @@ train_scheme(const struct compare_spec *spec, const char *program,
 }
 
 char *
-compare_run(const struct compare_spec *spec, const char *program,
+compare_run(struct compare_spec *spec, const char *program,
             struct compare_curve **curvesp)
 {
     struct compare_curve *curves = allocate(spec->n_schemes, sizeof *curves);
     char *error = NULL;
+    size_t n = 0;
 
-    for (size_t i = 0; i < spec->n_schemes && !error; i++) {
-        fprintf(stderr, "%s\n", spec->schemes[i]);
-        error = train_scheme(spec, program, spec->schemes[i], &curves[i]);
+    while (n < spec->n_schemes && !error && !interrupt_caught()) {
+        fprintf(stderr, "%s\n", spec->schemes[n]);
+        error = train_scheme(spec, program, spec->schemes[n], &curves[n]);
+        n += !interrupt_caught();
+    }
+    while (!error && spec->n_schemes > n) {
+        free(curves[--spec->n_schemes].points);
+        free(spec->schemes[spec->n_schemes]);
     }
     if (error) {
         compare_curves_destroy(spec, curves);
@@ -534,6 +549,7 @@ compare_command(int argc, char *argv[])
     struct compare_spec *spec = NULL;
     struct compare_curve *curves = NULL;
     int file, status = option_table_command(&table, argc, argv, &c, &file);
+    size_t n = 0, n_all = 0;
     char *error;
 
     if (status >= 0) {
@@ -541,20 +557,28 @@ compare_command(int argc, char *argv[])
     }
     error = output_file_check(c.svg);
     error = error ? error : compare_spec_from_file(argv[file], &spec);
-    error = error ? error : compare_run(spec, NULL, &curves);
-    if (!error && c.svg) {
+    if (!error) {
+        n_all = spec->n_schemes;
+        interrupt_catch();
+        error = compare_run(spec, NULL, &curves);
+        n = spec->n_schemes;
+    }
+    if (!error && n && c.svg) {
         error = compare_write_svg(spec, curves, c.accuracy, c.svg);
     }
-    if (!error) {
+    if (!error && n) {
         (c.json ? print_json : print_table)(spec, curves);
-    } else {
+    } else if (error) {
         fprintf(stderr, "%s: %s\n", table.name, error);
     }
     if (spec) {
         compare_curves_destroy(spec, curves);
     }
     compare_spec_destroy(spec);
-    status = error ? EXIT_FAILURE : EXIT_SUCCESS;
+    status = error ? EXIT_FAILURE
+             : n < n_all
+                 ? interrupt_say(interrupt_caught(), n, n_all, "scheme")
+                 : EXIT_SUCCESS;
     free(error);
     return status;
 }

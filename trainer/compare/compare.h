@@ -67,8 +67,10 @@ char *compare_spec_from_string(const char *name, const char *text,
                                struct compare_spec **);
 void compare_spec_destroy(struct compare_spec *);
 
-/* 'program' is the path of the trainer; NULL: this program. */
-char *compare_run(const struct compare_spec *, const char *program,
+/* 'program' is the path of the trainer; NULL: this program.  After an
+ * interrupt (base/interrupt.h) the specification has only the schemes before
+ * it. */
+char *compare_run(struct compare_spec *, const char *program,
                   struct compare_curve **);
 void compare_curves_destroy(const struct compare_spec *,
                             struct compare_curve *);

@@ -3,11 +3,11 @@
 #ifndef GROUP_GENERATOR_H
 #define GROUP_GENERATOR_H 1
 
-/* The smart groups of Prague (Luo et al., ASPLOS 2020), for "prague-smart".
+/* The smart groups of Prague (Luo et al., ASPLOS 2020).
  *
- * A peer that has stepped takes the mean with a group.  If each request draws
- * a random group, as "prague" does, groups overlap, and one waits for the
- * other.  The published generator avoids that:
+ * A peer that has stepped takes the mean with a group.  If each request drew a
+ * random group, groups would overlap, and one would wait for the other.  The
+ * published generator avoids that:
  *
  *  - Group buffer and global division: a request of a peer whose buffer is
  *    empty divides all peers with empty buffers into groups at once, one for

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#define N_RHO 14                /* Minimum probabilities to try. */
-#define RHO_RATIO 0.6           /* Each of them is this part of the last. */
+#define N_RHO 30                /* Minimum probabilities to try. */
+#define RHO_RATIO 0.8           /* Each of them is this part of the last. */
 #define N_TBAR 12               /* Mean times to try for each. */
 #define MAX_CUTS 4              /* Links that may be left out. */
 #define N_PUBLISHED 10          /* Minimum probabilities to try, as
@@ -250,6 +250,22 @@ try_policy(struct attempt *a, double least, double total, int n_links)
     }
 }
 
+/* Begins with even probabilities of all links. */
+static void
+try_even(struct attempt *a)
+{
+    struct netmax_policy *policy = &a->best;
+
+    netmax_policy_uniform(a->n, a->present, policy);
+    for (int i = 0; i < a->n; i++) {
+        for (int m = 0; m < a->n && a->present[i]; m++) {
+            policy->tbar += policy->p[i][m] * a->times[i][m];
+        }
+    }
+    policy->tbar /= a->count * a->count;
+    a->score = score_of(policy->tbar, policy->lambda2);
+}
+
 /* Tries times of the range in which all rows have a solution.  The sum of
  * 1 / p over d links of a peer is at least d squared, which bounds the
  * eigenvalue for all times. */
@@ -369,6 +385,9 @@ netmax_policy_best(int n, const bool present[], const netmax_matrix times,
     struct attempt a;
 
     init_attempt(&a, n, present, times, alone);
+    if (a.count > 1) {
+        try_even(&a);
+    }
     for (int k = 0; k <= MAX_CUTS; k++) {
         try_links(&a);
         if (!cut_slowest(&a)) {

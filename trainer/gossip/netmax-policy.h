@@ -21,8 +21,10 @@
  *
  * and of all those the least tbar / -ln(lambda2) is used.  lambda2 is at least
  * the mean of the eigenvalues, which the trace gives, so that an eigenvalue is
- * computed for a few of 840 policies only: a policy for 128 peers takes 10 to
- * 50 ms.
+ * computed for a few of 1,800 policies only: a policy for 128 peers takes 10
+ * to 50 ms.  Rows must have the same mean time, which leaves no solution with
+ * even probabilities where some peers have more slow links than others; even
+ * ones are tried too, with the mean of the rows' times as 'tbar'.
  *
  * The rows of the program are independent, and each has a closed form.  With
  * the minimum probabilities l = 2 ar, the probability R and the time S remain.

@@ -3,16 +3,14 @@
 /* AD-PSGD (Lian et al., 2018): while a peer computes its gradient, it and a
  * random other peer both get the mean of their models.
  *
+ * A mean is atomic: a peer takes part in one at a time, and to prevent a
+ * deadlock half of the peers only ask and the others only reply.  So a slow
+ * link to one asker delays the other askers too.
+ *
  * The peer that is asked replies to each chunk at once with half of the
  * difference, and subtracts that from its own weights.  What one peer gives
- * the other one receives, whatever else happens to either meanwhile, so the
- * sum of all models stays the same, no peer locks another, and links carry
- * both directions at the same time.
- *
- * As published, a mean is atomic: a peer takes part in one at a time, and to
- * prevent a deadlock half of the peers only ask and the others only reply.
- * That is "adpsgd-atomic", for comparisons: a slow link to one asker delays
- * the other askers too. */
+ * the other one receives, so the sum of all models stays the same, and links
+ * carry both directions at the same time. */
 
 #include <stdlib.h>
 
@@ -25,9 +23,7 @@ struct peer_scheme {
     struct sync_peer *peer;
     int with;                   /* The peer that we asked; -1: none. */
     size_t next, got;           /* Floats sent, and replies received. */
-    bool atomic;
-    int busy;                   /* The peer that we reply to, if 'atomic'; -1:
-                                 * none. */
+    int busy;                   /* The peer that we reply to; -1: none. */
     float reply[CHUNK];
 };
 
@@ -38,7 +34,6 @@ adpsgd_create(struct sync_peer *peer)
 
     s->peer = peer;
     s->with = s->busy = -1;
-    s->atomic = peer->class == &peer_adpsgd_atomic;
     return s;
 }
 
@@ -79,11 +74,8 @@ choose_peer(struct peer_scheme *s)
     struct sync_peer *peer = s->peer;
     int there[PEER_NET_MAX], n = 0;
 
-    for (int i = 0; i < peer->n; i++) {
-        bool may_ask = !s->atomic
-                       || (only_replies(i) && !only_replies(peer->rank));
-
-        if (may_ask && peer_net_present(peer->net, i)) {
+    for (int i = 0; i < peer->n && !only_replies(peer->rank); i++) {
+        if (only_replies(i) && peer_net_present(peer->net, i)) {
             there[n++] = i;
         }
     }
@@ -121,9 +113,7 @@ static void
 end_replies(struct peer_scheme *s)
 {
     s->busy = -1;
-    if (s->atomic) {
-        peer_net_retry(s->peer->net);
-    }
+    peer_net_retry(s->peer->net);
 }
 
 /* Sends 'from' half of the difference. */
@@ -141,7 +131,7 @@ send_reply(struct peer_scheme *s, int from, const struct frame *frame,
     float *ours = peer->x + frame->peer.first;
 
     if (!peer_net_has_space(peer->net, from, frame->peer.n)
-        || (s->atomic && s->busy >= 0 && s->busy != from)) {
+        || (s->busy >= 0 && s->busy != from)) {
         return false;
     }
     s->busy = from;
@@ -200,16 +190,13 @@ adpsgd_gone(struct peer_scheme *s, int i)
     }
 }
 
-const struct peer_scheme_class peer_adpsgd = {
-    .name = "adpsgd", .survives = true, .create = adpsgd_create,
-    .destroy = adpsgd_destroy, .begin = adpsgd_begin,
-    .finish = adpsgd_finish, .take = adpsgd_take,
-    .on_writable = adpsgd_on_writable, .gone = adpsgd_gone,
-};
-
-const struct peer_scheme_class peer_adpsgd_atomic = {
-    .name = "adpsgd-atomic", .survives = true, .create = adpsgd_create,
-    .destroy = adpsgd_destroy, .begin = adpsgd_begin,
-    .finish = adpsgd_finish, .take = adpsgd_take,
-    .on_writable = adpsgd_on_writable, .gone = adpsgd_gone,
-};
+const struct peer_scheme_class peer_adpsgd = { .name = "adpsgd",
+                                               .survives = true,
+                                               .create = adpsgd_create,
+                                               .destroy = adpsgd_destroy,
+                                               .begin = adpsgd_begin,
+                                               .finish = adpsgd_finish,
+                                               .take = adpsgd_take,
+                                               .on_writable =
+                                                   adpsgd_on_writable,
+                                               .gone = adpsgd_gone };

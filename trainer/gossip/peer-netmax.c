@@ -1,17 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <math.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "trainer/gossip/agent-links.h"
-#include "trainer/gossip/net-monitor.h"
-#include "trainer/gossip/peer.h"
-#include "trainer/gossip/pull-times.h"
-#include "trainer/net/mesh.h"
-#include "trainer/process/options.h"
-#include "trainer/process/report.h"
-
 /* NetMax: while a peer computes its gradient, it pulls the model of another
  * peer that the policy chooses; then it moves towards that model, and steps.
  *
@@ -31,8 +19,11 @@
  * - The pulled model is compared with our weights of half a step ago.  We have
  *   just stepped when we ask, and the other peer has been computing for half
  *   of its step on average; without this all peers slow each other down.
- * - A pull that takes several times the usual time is aborted, and the step is
- *   made without it.
+ * - A step waits for a pull only if that is about to end.  Otherwise the pull
+ *   goes on while the peer steps, and no other begins; the move follows when
+ *   it has ended.  The pulled model is as old as the middle of the pull, so it
+ *   is compared with our weights of then.
+ * - A pull that takes several times the usual time is aborted.
  * - Links that the policy avoids, and links of aborted pulls, are probed by a
  *   pull of a few weights for which the step does not wait.
  * - A change in the time of a link is reported at once.
@@ -59,6 +50,7 @@
 #define PROBE_EVERY_US 1000000  /* Interval of probes of an unused link. */
 #define SUSPECT_US 250000       /* Longest probe of a suspect link. */
 #define LAG 0.5f                /* Age of the pulled model, steps. */
+#define PATIENCE 0.5            /* Longest wait for a pull, gradients. */
 #define FAR 0.25                /* Part of the squared norm of the weights. */
 #define CHUNK 2048              /* Floats of a message. */
 #define MAX_SLOW 50             /* Largest extrapolation of an aborted pull. */
@@ -299,6 +291,7 @@ struct pull {
     float *buffer;              /* NULL for a probe. */
     size_t wanted, got;         /* Floats. */
     bool done;
+    int late; /* Steps made meanwhile. */
     int64_t began_us, ended_us;
     uint64_t bytes;             /* Received from 'from' before the pull. */
 };
@@ -355,6 +348,7 @@ start_pull(struct peer_scheme *s, struct pull *pull, int from, size_t wanted,
     pull->wanted = wanted;
     pull->got = 0;
     pull->done = false;
+    pull->late = 0;
     pull->began_us = clock_monotonic_us();
     pull->bytes = peer_net_received_from(s->peer->net, from);
     sync_peer_send(s->peer, from, &(struct frame_peer) {
@@ -533,8 +527,10 @@ netmax_begin(struct peer_scheme *s)
     if (!s->published) {
         run_probe(s, now);
     }
+    if (s->pull.from >= 0) {
+        return; /* It is late. */
+    }
     from = choose_peer(s);
-    s->pull.from = -1;
     if (from >= 0 && from != peer->rank && from != s->probe.from
         && peer_net_present(peer->net, from)) {
         start_pull(s, &s->pull, from, peer->n_parameters, s->pulled);
@@ -578,7 +574,7 @@ mix(struct peer_scheme *s, int from)
     if (s->published) {
         move(s, c, 0);
     } else {
-        move(s, apart > FAR * size ? 0.5f : c, LAG);
+        move(s, apart > FAR * size ? 0.5f : c, LAG + s->pull.late * 0.5f);
     }
     return LOOP_OK;
 }
@@ -597,12 +593,34 @@ finish_as_published(struct peer_scheme *s)
         return result;
     }
     sync_peer_step(peer, peer->gradient);
-    if (pull->from < 0) {
-        return LOOP_OK;
+    if (pull->from >= 0) {
+        pull_times_average(&s->share.times, pull->from,
+                           (clock_monotonic_us() - s->began_us) * 1e-6);
+        result = mix(s, pull->from);
+        pull->from = -1;
     }
-    pull_times_average(&s->share.times, pull->from,
-                       (clock_monotonic_us() - s->began_us) * 1e-6);
-    return mix(s, pull->from);
+    return result;
+}
+
+/* Returns until when a step waits for 'pull', and stores when the pull takes
+ * too long.  Without a measurement both are never. */
+static int64_t
+patience(const struct peer_scheme *s, const struct pull *pull, int64_t *limit)
+{
+    double usual = pull_times_median(&s->share.times);
+    double compute_s = s->peer->compute_s;
+    double expected =
+        pull->from >= 0 ? s->share.times.links[pull->from].median_s : 0;
+    int64_t now = clock_monotonic_us(), end, most;
+
+    if (!usual) {
+        *limit = INT64_MAX;
+        return INT64_MAX;
+    }
+    *limit = pull->began_us + ABORT_RATIO * 1e6 * fmax(usual, compute_s);
+    end = pull->began_us + (expected > 0 ? expected : usual) * 1e6;
+    most = now + PATIENCE * 1e6 * compute_s;
+    return end > most ? now : most;
 }
 
 static enum loop_result
@@ -610,17 +628,15 @@ netmax_finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     struct pull *pull = &s->pull;
-    double usual = pull_times_median(&s->share.times);
-    double most = usual > peer->compute_s ? usual : peer->compute_s;
-    int64_t limit = usual > 0 ? pull->began_us + ABORT_RATIO * most * 1e6
-                              : INT64_MAX;
     enum loop_result result = LOOP_OK;
+    int64_t limit, until;
 
     if (s->published) {
         return finish_as_published(s);
     }
-    while (pull->from >= 0 && !pull->done && clock_monotonic_us() < limit) {
-        result = sync_peer_wait(peer, limit);
+    until = patience(s, pull, &limit);
+    while (pull->from >= 0 && !pull->done && clock_monotonic_us() < until) {
+        result = sync_peer_wait(peer, until);
         if (result != LOOP_OK) {
             return result;
         }
@@ -628,10 +644,13 @@ netmax_finish(struct peer_scheme *s)
     if (pull->from >= 0 && pull->done) {
         add_measurement(s, pull, false);
         result = mix(s, pull->from);
-    } else if (pull->from >= 0) {
+        pull->from = -1;
+    } else if (pull->from >= 0 && clock_monotonic_us() >= limit) {
         abort_pull(s, pull);
         pull_times_suspect(&s->share.times, pull->from);
+        pull->from = -1;
     }
+    pull->late++;
     memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
     sync_peer_step(peer, peer->gradient);
     return result;

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Prague (Luo et al., 2020): after its own step a peer takes the mean with a
- * random group.
+ * group.
  *
- * Rank 0 draws the groups.  A peer that is ready asks for one, unless it is
- * already in a group that another peer asked for.  All members get their
- * groups in the order in which these were drawn, so groups that share a member
- * follow each other and cannot deadlock.
- *
- * That is the plain generator of the paper.  "prague-smart" has its smart one
- * (group-generator.h): each peer asks in each iteration, and groups that
- * overlap are avoided instead of put in order.  Under both, a group's mean
- * begins when all members have stepped, and the death of a peer is the end of
- * all. */
+ * Rank 0 draws the groups (group-generator.h).  A peer asks for one in each
+ * iteration.  All members get their groups in the order in which these were
+ * drawn, so groups that share a member follow each other and cannot deadlock.
+ * A group's mean begins when all members have stepped, and the death of a peer
+ * is the end of all. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,15 +38,13 @@ struct peer_scheme {
     struct allreduce *ar;
     struct group queue[MAX_QUEUE];      /* Groups with this peer. */
     uint64_t n_queued, n_finished;      /* Groups with this peer so far. */
-    bool smart;
     uint64_t n_slots;           /* Requests that were served so far, and
                                  * finished. */
 
     /* Rank 0 only. */
-    uint64_t n_drawn;           /* Groups so far. */
-    uint64_t n_given[PEER_NET_MAX];     /* Groups of each peer so far. */
+    uint64_t n_drawn;                           /* Groups so far. */
     struct unsent *unsent[PEER_NET_MAX];        /* To each peer, in order. */
-    struct group_generator generator;   /* If 'smart'. */
+    struct group_generator generator;
 };
 
 /* Peers with the same host in --peers are on one machine: its number is the
@@ -74,17 +67,13 @@ static struct peer_scheme *
 prague_create(struct sync_peer *peer)
 {
     struct peer_scheme *s = allocate(1, sizeof *s);
+    int machine_of[PEER_NET_MAX];
 
     s->peer = peer;
     s->ar = allreduce_create(peer->net, peer->n_parameters);
-    s->smart = peer->class == &peer_prague_smart;
-    if (s->smart) {
-        int machine_of[PEER_NET_MAX];
-
-        find_machines(peer, machine_of);
-        group_generator_init(&s->generator, peer->n, machine_of,
-                             peer->o->group, GROUP_GENERATOR_THRESHOLD);
-    }
+    find_machines(peer, machine_of);
+    group_generator_init(&s->generator, peer->n, machine_of, peer->o->group,
+                         GROUP_GENERATOR_THRESHOLD);
     return s;
 }
 
@@ -161,77 +150,38 @@ send_groups(struct peer_scheme *s, int member)
     }
 }
 
-/* Sends a group to its members; 'more' of each, or NULL. */
+/* Sends a group to its members. */
 static void
-give_group(struct peer_scheme *s, const float *ranks, int n, const bool more[])
+give_group(void *s_, const int members[], int n, const bool more[])
 {
-    struct sync_peer *peer = s->peer;
+    struct peer_scheme *s = s_;
+    float ranks[PEER_NET_MAX];
 
     s->n_drawn++;
     for (int i = 0; i < n; i++) {
-        int member = ranks[i];
-        bool follows = more && more[i];
-
-        if (member == peer->rank) {
-            enqueue(s, s->n_drawn, ranks, n, follows);
-        } else {
-            add_unsent(s, member, &(struct frame_peer) {
-                .message = PEER_GROUP, .round = s->n_drawn, .n = n,
-                .hop = follows,
-            }, ranks);
-            send_groups(s, member);
-        }
-    }
-}
-
-/* Draws a group with 'from'. */
-static void
-draw_group(struct peer_scheme *s, int from)
-{
-    struct sync_peer *peer = s->peer;
-    float ranks[PEER_NET_MAX];
-    int others[PEER_NET_MAX], n_others = 0, n = 1;
-
-    for (int i = 0; i < peer->n; i++) {
-        if (i != from && !peer->done[i]) {
-            others[n_others++] = i;
-        }
-    }
-    ranks[0] = from;
-    while (n < peer->o->group && n_others) {
-        int k = seeded_below(&peer->random, n_others);
-
-        ranks[n++] = others[k];
-        others[k] = others[--n_others];
-    }
-    for (int i = 0; i < n; i++) {
-        s->n_given[(int) ranks[i]]++;
-    }
-    give_group(s, ranks, n, NULL);
-}
-
-static void
-emit_group(void *s, const int members[], int n, const bool more[])
-{
-    float ranks[PEER_NET_MAX];
-
-    for (int i = 0; i < n; i++) {
         ranks[i] = members[i];
     }
-    give_group(s, ranks, n, more);
+    for (int i = 0; i < n; i++) {
+        if (members[i] == s->peer->rank) {
+            enqueue(s, s->n_drawn, ranks, n, more[i]);
+        } else {
+            add_unsent(s, members[i],
+                       &(struct frame_peer){ .message = PEER_GROUP,
+                                             .round = s->n_drawn,
+                                             .n = n,
+                                             .hop = more[i] },
+                       ranks);
+            send_groups(s, members[i]);
+        }
+    }
 }
 
-/* Rank 0: 'from' has finished 'n_finished' groups, or slots, and asks for
- * one. */
+/* Rank 0: 'from' has finished 'n_finished' requests, and has another one. */
 static void
 take_request(struct peer_scheme *s, int from, uint64_t n_finished)
 {
-    if (s->smart) {
-        group_generator_request(&s->generator, from, n_finished, s->peer->done,
-                                &s->peer->random, emit_group, s);
-    } else if (s->n_given[from] <= n_finished) {
-        draw_group(s, from);
-    }
+    group_generator_request(&s->generator, from, n_finished, s->peer->done,
+                            &s->peer->random, give_group, s);
 }
 
 static int
@@ -313,16 +263,13 @@ prague_finish(struct peer_scheme *s)
     enum loop_result result = LOOP_OK;
 
     sync_peer_step(peer, peer->gradient);
-    if (s->smart || s->n_queued == s->n_finished) {
-        uint64_t n_finished = s->smart ? s->n_slots : s->n_finished;
-
-        if (peer->rank) {
-            result = sync_peer_send_waiting(peer, 0, &(struct frame_peer) {
-                .message = PEER_WANT_GROUP, .round = n_finished,
-            });
-        } else {
-            take_request(s, 0, n_finished);
-        }
+    if (peer->rank) {
+        result = sync_peer_send_waiting(
+            peer, 0,
+            &(struct frame_peer){ .message = PEER_WANT_GROUP,
+                                  .round = s->n_slots });
+    } else {
+        take_request(s, 0, s->n_slots);
     }
     return result == LOOP_OK ? reduce_slot(s) : result;
 }
@@ -377,13 +324,11 @@ prague_on_writable(struct peer_scheme *s, int to)
 }
 
 const struct peer_scheme_class peer_prague = {
-    .name = "prague", .create = prague_create, .destroy = prague_destroy,
-    .finish = prague_finish, .idle = prague_idle, .take = prague_take,
+    .name = "prague",
+    .create = prague_create,
+    .destroy = prague_destroy,
+    .finish = prague_finish,
+    .idle = prague_idle,
+    .take = prague_take,
     .on_writable = prague_on_writable,
-};
-
-const struct peer_scheme_class peer_prague_smart = {
-    .name = "prague-smart", .create = prague_create,
-    .destroy = prague_destroy, .finish = prague_finish, .idle = prague_idle,
-    .take = prague_take, .on_writable = prague_on_writable,
 };

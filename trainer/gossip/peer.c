@@ -23,9 +23,8 @@
 #define STREAM_PEERS 1000       /* Random stream of rank 0; one per rank. */
 
 static const struct peer_scheme_class *const classes[] = {
-    &peer_allreduce, &peer_allreduce_tree, &peer_adpsgd, &peer_adpsgd_atomic,
-    &peer_prague, &peer_netmax, &peer_prague_smart, &peer_netmax_published,
-    NULL,
+    &peer_allreduce, &peer_allreduce_tree,   &peer_adpsgd, &peer_prague,
+    &peer_netmax,    &peer_netmax_published, NULL,
 };
 
 /* An exchange of the training loop: one scheme, and the network to all other

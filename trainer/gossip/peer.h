@@ -13,10 +13,7 @@
  *    allreduce-tree  ring or along a tree: models stay the same bit for bit
  *    adpsgd          while the gradient is computed, a peer and a random other
  *                    one both get the mean of their models; then it steps
- *    adpsgd-atomic   likewise, as published: a peer is in one mean at a time
- *    prague          a step, then the mean of a random group
- *    prague-smart    likewise, with the published generator of groups that do
- *                    not overlap
+ *    prague          a step, then the mean of a group of peers that are ready
  *    netmax          a move towards the model of a peer that is chosen by the
  *                    times of links, then a step
  *    netmax-published
@@ -48,23 +45,23 @@ struct peer_scheme;
 
 /* Kinds of FRAME_PEER, in its 'message'.  The body is 'n' floats. */
 enum peer_kind {
-    PEER_DONE,                  /* The sender has reached its target. */
-    PEER_REDUCE,                /* See allreduce.h. */
-    PEER_MIX,                   /* adpsgd: weights from 'first' on. */
-    PEER_MIXED,                 /* adpsgd: reply, to be added from 'first'
-                                 * on. */
-    PEER_PULL,                  /* Requests the first 'wanted' weights. */
-    PEER_ABORT_PULL,            /* Aborts that. */
-    PEER_PULLED,                /* Weights from 'first' on, for 'pull'. */
-    PEER_TIMES,                 /* Seconds of pulls from each peer, NaN if
-                                 * not measured since the last message, and of
-                                 * a gradient at the sender's rank; then the
-                                 * estimates of the sender's agent. */
-    PEER_POLICY,                /* Probability of each peer, and 'ar'. */
-    PEER_WANT_GROUP,            /* prague: 'round' groups are finished. */
-    PEER_GROUP,                 /* prague: ranks of group 'round'; 'hop' is 1
-                                 * if another belongs to the same request. */
-    PEER_RESUMED,               /* The sender has another target. */
+    PEER_DONE,       /* The sender has reached its target. */
+    PEER_REDUCE,     /* See allreduce.h. */
+    PEER_MIX,        /* adpsgd: weights from 'first' on. */
+    PEER_MIXED,      /* adpsgd: reply, to be added from 'first'
+                      * on. */
+    PEER_PULL,       /* Requests the first 'wanted' weights. */
+    PEER_ABORT_PULL, /* Aborts that. */
+    PEER_PULLED,     /* Weights from 'first' on, for 'pull'. */
+    PEER_TIMES,      /* Seconds of pulls from each peer, NaN if
+                      * not measured since the last message, and of
+                      * a gradient at the sender's rank; then the
+                      * estimates of the sender's agent. */
+    PEER_POLICY,     /* Probability of each peer, and 'ar'. */
+    PEER_WANT_GROUP, /* prague: 'round' requests are finished. */
+    PEER_GROUP,      /* prague: ranks of group 'round'; 'hop' is 1
+                      * if another belongs to the same request. */
+    PEER_RESUMED,    /* The sender has another target. */
 };
 
 struct sync_peer {
@@ -115,9 +112,7 @@ struct peer_scheme_class {
 extern const struct peer_scheme_class peer_allreduce;
 extern const struct peer_scheme_class peer_allreduce_tree;
 extern const struct peer_scheme_class peer_adpsgd;
-extern const struct peer_scheme_class peer_adpsgd_atomic;
 extern const struct peer_scheme_class peer_prague;
-extern const struct peer_scheme_class peer_prague_smart;
 extern const struct peer_scheme_class peer_netmax;
 extern const struct peer_scheme_class peer_netmax_published;
 

@@ -121,6 +121,7 @@ take_messages(struct loop *loop)
         } else if (m.kind == SYNC_ASSIGN) {
             loop->error = sync_assigned_shard(&m, loop->o->batch,
                                               &loop->share);
+            loop->error = loop->error ? loop->error : loop_check_share(loop);
         } else if (e->n_pieces) {
             take_piece_message(e, &m);
         } else if (m.kind != SYNC_SKIP) {
@@ -164,17 +165,26 @@ server_start(struct loop *loop)
     float *weights = loop->model->weights;
 
     e->overlaps = !strcmp(o->overlap, "on") && !pace_emulates(loop->pace);
-    loop->error = ps_client_create(&(struct ps_client_config) {
-        .servers = o->servers, .n_servers = o->n_servers,
-        .rank = o->rank, .n_workers = o->n_workers,
-        .n_parameters = loop->model->n_parameters, .seed = o->seed,
-        .learning_rate = o->learning_rate, .momentum = o->momentum,
-        .optimiser = optimiser_find(o->optimiser),
-        .congestion = o->congestion, .control = loop->control,
-        .whole = !strcmp(o->overlap, "off"),
-        .reconnect_timeout_us = o->reconnect_timeout * 1e6,
-        .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
-    }, &e->client);
+    loop->error = ps_client_create(
+        &(struct ps_client_config){
+            .servers = o->servers,
+            .n_servers = o->n_servers,
+            .rank = o->rank,
+            .n_workers = o->n_workers,
+            .n_parameters = loop->model->n_parameters,
+            .seed = o->seed,
+            .learning_rate = o->learning_rate,
+            .momentum = o->momentum,
+            .optimiser = optimiser_find(o->optimiser),
+            .congestion = o->congestion,
+            .control = loop->control,
+            .whole = !strcmp(o->overlap, "off"),
+            .statistics = loop->model->statistics,
+            .n_statistics = loop->model->n_statistics,
+            .reconnect_timeout_us = o->reconnect_timeout * 1e6,
+            .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
+        },
+        &e->client);
     if (loop->error) {
         return LOOP_FAILED;
     }
@@ -303,9 +313,11 @@ report_step_time(struct loop *loop)
 {
     struct exchange *e = loop->exchange;
     struct sync_message m = {
-        .kind = SYNC_REPORT, .worker = loop->o->rank,
-        .iteration = loop->progress.iteration, .n = loop->share.n,
-        .total = pace_max_batch(loop->pace),
+        .kind = SYNC_REPORT,
+        .worker = loop->o->rank,
+        .iteration = loop->progress.iteration,
+        .n = loop->share.n,
+        .total = loop->max_batch,
         .seconds = pace_elapsed(loop->pace),
     };
     double cpu, memory;

@@ -12,10 +12,12 @@
 #include "trainer/data/dataset.h"
 #include "trainer/net/address.h"
 #include "trainer/process/control.h"
+#include "trainer/process/machine-use.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 
 #define MIN_BUFFER 64           /* Samples of a step of an evaluation. */
+#define USABLE 0.9              /* Part of the memory; libraries need some. */
 
 /* Opens the samples that the options select. */
 static char *
@@ -56,19 +58,55 @@ divide_data(struct loop *loop)
 }
 
 static char *
-open_model(struct loop *loop, int max_batch)
+open_model(struct loop *loop)
 {
     const struct dataset *data = loop->data;
     struct model_config config = {
-        .backend = loop->backend, .max_batch = max_batch,
-        .shape = loop->o->shape, .image = data->image,
-        .n_inputs = data->n_inputs, .n_classes = data->n_classes,
+        .backend = loop->backend,
+        .max_batch = MIN_BUFFER,
+        .shape = loop->o->shape,
+        .image = data->image,
+        .n_inputs = data->n_inputs,
+        .n_classes = data->n_classes,
         .sparse = data->train.starts,
         .hinge = !strcmp(loop->o->loss, "hinge"),
     };
 
     return model_create(model_class_find(loop->o->model), &config,
                         &loop->model);
+}
+
+/* Returns the samples for which this machine, or the emulated one, has memory;
+ * 0 for any number.  The model has little memory yet. */
+static uint32_t
+find_max_batch(const struct loop *loop)
+{
+    const struct model *model = loop->model;
+    const struct backend_class *device = loop->backend->class;
+    double left;
+
+    if (loop->o->max_batch || pace_emulates(loop->pace)
+        || !model->sample_bytes) {
+        return loop->o->max_batch ? loop->o->max_batch
+                                  : pace_max_batch(loop->pace);
+    }
+    left =
+        device->left ? device->left(loop->backend) : machine_memory_left("");
+    left = model->max_batch + USABLE * left / model->sample_bytes;
+    return left < UINT32_MAX ? left : 0;
+}
+
+char *
+loop_check_share(const struct loop *loop)
+{
+    bool emulated = !loop->o->max_batch && pace_emulates(loop->pace);
+
+    return !emulated && loop->max_batch && loop->share.n > loop->max_batch
+               ? message(
+                   "--batch: %zu samples for this process, --max-batch or "
+                   "its memory allow %u",
+                   loop->share.n, loop->max_batch)
+               : NULL;
 }
 
 static char *
@@ -103,8 +141,12 @@ loop_init(struct loop *loop)
     loop->report = report_create(!o->rank);
     loop->share = shard_range(o->batch, o->rank, loop->n_workers);
     loop->batch = model_batch_create(loop->backend);
-    return open_model(loop, loop->share.n > MIN_BUFFER ? loop->share.n
-                                                       : MIN_BUFFER);
+    error = open_model(loop);
+    if (!error) {
+        loop->max_batch = find_max_batch(loop);
+        error = loop_check_share(loop);
+    }
+    return error;
 }
 
 static void

@@ -65,6 +65,8 @@ struct loop {
                                  * set it; the default is --workers. */
     struct shard share;         /* This process's samples of each batch; the
                                  * exchange may change it. */
+    uint32_t max_batch;         /* Samples that 'share' may have; 0: any
+                                 * number. */
     struct report_progress progress;    /* The exchange writes 'iteration',
                                          * 'batch_loss' and 'step_s'. */
     double exchange_s;          /* Seconds in the exchange's finish(). */
@@ -137,6 +139,10 @@ char *loop_run(const struct options *, struct control *,
  * a node dies, the others end with a message that names it.  Returns NULL if
  * training reached its end or was stopped, otherwise a message. */
 char *node_run(const struct options *, struct control *);
+
+/* For exchanges.  Returns NULL, or a message if there is no memory for
+ * 'share'.  An emulated machine has it in fact. */
+char *loop_check_share(const struct loop *);
 
 /* For exchanges.  Fills 'batch' with the samples of this iteration. */
 void loop_fill_batch(struct loop *);

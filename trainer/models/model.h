@@ -23,8 +23,8 @@
  * layers first, while earlier layers are still being computed.  The ranges are
  * disjoint and cover the vector.
  *
- * The two vectors are host memory of the model; the backend uses them in
- * place if it can.  Memory is allocated at creation and grows only for a
+ * The vectors are host memory of the model; the backend uses them in place if
+ * it can.  Memory is allocated at creation and grows only for a
  * batch larger than any before.  One thread. */
 
 #include <stdbool.h>
@@ -56,11 +56,19 @@ struct model_config {
 struct model {
     const struct model_class *class;
     int max_batch;              /* Samples per step of an evaluation. */
+    size_t sample_bytes;        /* Memory of the device for each sample of the
+                                 * largest batch; 0: it varies. */
     size_t n_parameters;
     float *weights;             /* Call model_weights_changed() after a
                                  * write. */
     float *gradient;            /* Gradient of the mean loss of the last
                                  * batch. */
+
+    /* What evaluations use besides weights and gradients change: the running
+     * statistics of normalisations.  Call model_weights_changed() after a
+     * write. */
+    float *statistics;
+    size_t n_statistics;
 
     /* Sparse models: sorted indices of the parameters that the last gradient
      * contains; it is 0 for all others.  Dense models have no keys. */
@@ -115,8 +123,8 @@ void model_init_weights(const struct model *, uint64_t seed, float *weights);
 void model_init_parts(const struct model *, uint64_t seed, float *weights,
                       model_part_func *part, void *aux);
 
-/* Copies the weights to the device.  They must not be written again before the
- * next gradient or evaluation is complete. */
+/* Copies weights and statistics to the device.  They must not be written again
+ * before the next gradient or evaluation is complete. */
 void model_weights_changed(struct model *);
 
 /* Computes the gradient of the mean loss of the batch and the sum of its

@@ -63,7 +63,7 @@ struct net {
     int32_t *staged_labels;
 
     /* Device memory. */
-    float *d_weights, *d_gradient;
+    float *d_weights, *d_gradient, *d_statistics;
     float *d_velocity;          /* NULL before the first step that updates. */
     int32_t *d_labels;
     float *d_columns;
@@ -107,6 +107,8 @@ net_weights_changed(struct model *model)
     if (model->weights != net->d_weights) {
         send(net, net->d_weights, model->weights,
              model->n_parameters * sizeof *model->weights);
+        send(net, net->d_statistics, model->statistics,
+             model->n_statistics * sizeof *model->statistics);
     }
 }
 
@@ -170,26 +172,33 @@ judge(struct net *net, int n, bool gradient)
                                  net->d_labels, gradient ? last->d_dy : NULL);
 }
 
+/* Copies to the host, as number 'part' of what await() waits for if the
+ * backend does not wait here. */
+static void
+leave(struct net *net, int part, float *to, const float *d_from, size_t n)
+{
+    const struct backend_class *class = net->b->class;
+
+    if (class->leave) {
+        class->leave(net->b, part, to, d_from, n * sizeof *to);
+    } else if (to != d_from) {
+        class->download(net->b, to, d_from, n * sizeof *to);
+    }
+}
+
 /* Sends a part of the gradient to the host, and calls 'func' unless the
  * backend reports its arrival later. */
 static void
 part_leaves(struct net *net, int part, model_part_func *func, void *aux)
 {
-    const struct backend_class *class = net->b->class;
     size_t first = net->parts[part].first, n = net->parts[part].n;
-    float *to = net->up.gradient + first;
-    const float *d_from = net->d_gradient + first;
 
-    if (class->leave) {
-        class->leave(net->b, part, to, d_from, n * sizeof *to);
-        return;
-    }
-    if (to != d_from) {
-        class->download(net->b, to, d_from, n * sizeof *to);
-    }
-    backend_sync(net->b);
-    if (func) {
-        func(aux, first, n);
+    leave(net, part, net->up.gradient + first, net->d_gradient + first, n);
+    if (!net->b->class->leave) {
+        backend_sync(net->b);
+        if (func) {
+            func(aux, first, n);
+        }
     }
 }
 
@@ -212,6 +221,10 @@ queue_step(struct net *net, const struct batch *staged, bool updates,
     }
     fetch(net, staged);
     forward(net, &pass);
+    if (net->up.n_statistics && !updates) {
+        leave(net, net->n_parts, net->up.statistics, net->d_statistics,
+              net->up.n_statistics);
+    }
     judge(net, staged->n, true);
     for (int i = net->n_layers - 1; i > 0; i--) {
         net->layers[i].class->backward(&net->layers[i], &pass);
@@ -274,6 +287,9 @@ net_gradient(struct model *model, const struct batch *batch,
     int n_correct;
 
     begin_step(net, &staged, false, func, aux);
+    if (net->b->class->await && model->n_statistics) {
+        net->b->class->await(net->b, net->n_parts);
+    }
     if (net->b->class->await) {
         for (int i = 0; i < net->n_parts; i++) {
             net->b->class->await(net->b, i);
@@ -413,6 +429,7 @@ net_norm(struct net *net, int input, bool relu)
 
     net->layers[layer].n_parameters = 2 * net->layers[layer].out.channels;
     net->up.n_parameters += net->layers[layer].n_parameters;
+    net->up.n_statistics += 4 * net->layers[layer].out.channels;
     net->layers[input].share = layer;
     return layer;
 }
@@ -524,24 +541,35 @@ alloc_columns(struct net *net)
     }
 }
 
+/* Allocates an output of a layer, or its gradient, for the largest batch. */
+static float *
+samples_vector(struct net *net, const struct layer *layer)
+{
+    size_t size = image_size(&layer->out);
+
+    net->up.sample_bytes += size * sizeof(float);
+    return vector(net, net->up.max_batch * size);
+}
+
 /* Starts at the last layer, because layers share memory of later ones. */
 static void
 alloc_layers(struct net *net)
 {
     size_t n = net->up.max_batch;
 
+    net->up.sample_bytes = sizeof *net->d_labels;
     for (int i = net->n_layers - 1; i >= 0; i--) {
         struct layer *layer = &net->layers[i];
-        size_t size = n * image_size(&layer->out);
 
         if (i) {
             layer->d_dy = layer->share ? net->layers[layer->share].d_dy
-                                       : vector(net, size);
+                                       : samples_vector(net, layer);
         }
         if (layer->class == &layer_join) {
-            net->layers[layer->main].d_y = layer->d_y = vector(net, size);
+            layer->d_y = samples_vector(net, layer);
+            net->layers[layer->main].d_y = layer->d_y;
         } else if (!layer->d_y) {
-            layer->d_y = vector(net, size);
+            layer->d_y = samples_vector(net, layer);
         }
     }
     net->d_labels = backend_alloc(net->b, n * sizeof *net->d_labels);
@@ -581,28 +609,6 @@ free_layers(struct net *net)
     backend_free_host(net->b, net->staged_labels);
 }
 
-/* Initial means are 0 and variances 1; both survive a larger batch. */
-static void
-alloc_stats(struct net *net)
-{
-    for (int i = 1; i < net->n_layers; i++) {
-        struct layer *layer = &net->layers[i];
-
-        if (layer->class == &layer_norm) {
-            int n = layer->out.channels;
-            float *ones = allocate(n, sizeof *ones);
-
-            for (int j = 0; j < n; j++) {
-                ones[j] = 1;
-            }
-            layer->d_stats = vector(net, 4 * n);
-            net->b->class->upload(net->b, layer->d_stats + 3 * n, ones,
-                                  n * sizeof *ones);
-            free(ones);
-        }
-    }
-}
-
 static void
 net_resize(struct net *net, int max_batch)
 {
@@ -618,6 +624,27 @@ host_view(struct backend *b, float *d_buffer, size_t n)
                          : backend_alloc_host(b, n * sizeof(float));
 }
 
+/* Initial means are 0 and variances 1; both survive a larger batch. */
+static void
+alloc_statistics(struct net *net)
+{
+    float *at, *d_at = vector(net, net->up.n_statistics);
+
+    net->d_statistics = d_at;
+    net->up.statistics = at = host_view(net->b, d_at, net->up.n_statistics);
+    for (int i = 1; i < net->n_layers; i++) {
+        struct layer *layer = &net->layers[i];
+        int n = layer->class == &layer_norm ? layer->out.channels : 0;
+
+        layer->d_stats = d_at;
+        for (int j = 3 * n; j < 4 * n; j++) {
+            at[j] = 1;
+        }
+        at += 4 * n;
+        d_at += 4 * n;
+    }
+}
+
 static struct model *
 net_finish(struct net *net)
 {
@@ -629,7 +656,7 @@ net_finish(struct net *net)
     net->up.weights = host_view(net->b, net->d_weights, n);
     net->up.gradient = host_view(net->b, net->d_gradient, n);
     alloc_layers(net);
-    alloc_stats(net);
+    alloc_statistics(net);
     return &net->up;
 }
 
@@ -642,10 +669,9 @@ net_destroy(struct model *model)
     if (!net->b->class->map) {
         backend_free_host(net->b, model->weights);
         backend_free_host(net->b, model->gradient);
+        backend_free_host(net->b, model->statistics);
     }
-    for (int i = 0; i < net->n_layers; i++) {
-        backend_free(net->b, net->layers[i].d_stats);
-    }
+    backend_free(net->b, net->d_statistics);
     backend_free(net->b, net->d_weights);
     backend_free(net->b, net->d_gradient);
     backend_free(net->b, net->d_velocity);

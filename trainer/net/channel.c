@@ -21,12 +21,14 @@
 void
 channel_init(struct channel *ch, const char *name,
              const struct frame_hello *hello, const char *congestion,
-             struct control *control)
+             struct control *control, struct server_watch *watch)
 {
-    *ch = (struct channel) {
-        .link.fd = -1, .name = duplicate(name), .congestion = congestion,
-        .control = control, .hello = *hello,
-    };
+    *ch = (struct channel){ .link.fd = -1,
+                            .name = duplicate(name),
+                            .congestion = congestion,
+                            .control = control,
+                            .watch = watch,
+                            .hello = *hello };
     ch->hello.epoch = ch->hello.rewind = FRAME_NONE;
 }
 

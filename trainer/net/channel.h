@@ -6,7 +6,7 @@
 /* A worker's data connection to one server: connect, hello, welcome, and the
  * same again after the connection was lost.
  *
- *    channel_init(&channel, "h0:4000", &hello, congestion, control);
+ *    channel_init(&channel, "h0:4000", &hello, congestion, control, watch);
  *    error = channel_open(&channel, timeout_us);
  *    ...use channel.link; when it breaks...
  *    error = channel_open(&channel, reconnect_timeout_us);
@@ -15,8 +15,8 @@
  *    }
  *    channel_end(&channel);
  *
- * 'congestion' and 'control' are the caller's.  channel_open() blocks until a
- * signal, at most.  One thread.  Times are of clock_monotonic_us(). */
+ * 'congestion', 'control' and 'watch' are the caller's.  channel_open() blocks
+ * until a signal, at most.  One thread.  Times are of clock_monotonic_us(). */
 
 #include <stdint.h>
 
@@ -39,7 +39,7 @@ struct channel {
 
 void channel_init(struct channel *, const char *name,
                   const struct frame_hello *, const char *congestion,
-                  struct control *);
+                  struct control *, struct server_watch *);
 
 /* Connects, or connects again.  Retries for 'timeout_us', unless the server
  * refuses the hello.  Sets the epoch of 'hello'.  Returns NULL or a message

@@ -49,10 +49,11 @@ static const struct kind {
 } kinds[FRAME_N_TYPES] = {
     [FRAME_HELLO] = { "hello", BODY(hello, token), TOKEN(hello) },
     [FRAME_WELCOME] = { "welcome", BODY(welcome, control_port) },
-    [FRAME_INIT] = { "init", BODY(range, flags), WORDS(range) },
+    [FRAME_INIT] = { "init", BODY(range, n), WORDS(range) },
     [FRAME_PART] = { "part", BODY(gradient, loss), WORDS(gradient) },
     [FRAME_PUSH] = { "push", BODY(gradient, loss), WORDS(gradient) },
     [FRAME_WEIGHTS] = { "weights", BODY(weights, loss), WORDS(weights) },
+    [FRAME_STATISTICS] = { "statistics", BODY(values, n), WORDS(values) },
     [FRAME_SCHEME] = { "scheme", .payload = PAYLOAD_SCHEME },
     [FRAME_HEARTBEAT] = { "heartbeat", BODY(heartbeat, iteration) },
     [FRAME_BYE] = { "bye" },
@@ -69,8 +70,6 @@ static const struct kind {
     [FRAME_PAUSE] = { "rest" },
     [FRAME_PEER] = { "peer", BODY(peer, n), WORDS(peer) },
     [FRAME_KEY_ITEMS] = { "key_items", BODY(items, n), WORDS(items) },
-    [FRAME_UPDATE] = { "update", BODY(range, flags), WORDS(range) },
-    [FRAME_READ] = { "read", BODY(range, flags) },
     [FRAME_UPDATE_KEYS] = { "update_keys", BODY(keys, flags), PAYLOAD_KEYS },
     [FRAME_READ_KEYS] = { "read_keys", BODY(keys, flags), PAYLOAD_KEYS },
     [FRAME_VALUES] = { "values", BODY(values, n), WORDS(values) },
@@ -168,9 +167,8 @@ frame_check_envelope(const uint8_t envelope[FRAME_ENVELOPE_LENGTH],
         return message("frame: wire version %d, version %d is allowed",
                        envelope[6], FRAME_VERSION);
     }
-    if (envelope[7] < FRAME_HELLO || envelope[7] >= FRAME_N_TYPES) {
-        return message("frame: type %d, %d to %d are allowed", envelope[7],
-                       FRAME_HELLO, FRAME_N_TYPES - 1);
+    if (envelope[7] >= FRAME_N_TYPES || !kinds[envelope[7]].name) {
+        return message("frame: there is no type %d", envelope[7]);
     }
     *head_length = frame_head_length(envelope[7]);
     return NULL;
@@ -220,10 +218,12 @@ check_hello(const struct frame_hello *hello)
     if (hello->channel >= FRAME_N_CHANNELS
         || !optimiser_by_number(hello->optimiser)
         || (hello->channel == FRAME_STORE && !hello->width)
-        || hello->width > FRAME_MAX_WIDTH || hello->reserved) {
-        return message("hello: channel %u, optimiser %u, %u values a key: "
-                       "not known", hello->channel, hello->optimiser,
-                       hello->width);
+        || hello->width > FRAME_MAX_WIDTH
+        || hello->n_statistics > FRAME_MAX_UPDATE / sizeof(float)) {
+        return message("hello: channel %u, optimiser %u, %u values a key, %u "
+                       "statistics: not known",
+                       hello->channel, hello->optimiser, hello->width,
+                       hello->n_statistics);
     }
     return NULL;
 }
@@ -258,8 +258,6 @@ check_body(const struct frame *frame)
                            frame->keys.key_size, frame->keys.width,
                            FRAME_MAX_WIDTH);
         }
-    } else if (frame->type == FRAME_READ) {
-        n = frame->range.n;
     }
     return n > FRAME_MAX_FLOATS
            ? message("%s: %u values, at most %u are allowed", kind->name, n,

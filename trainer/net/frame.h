@@ -27,6 +27,10 @@
  *    FRAME_PART         worker  gradient      n floats: a part of a gradient
  *    FRAME_PUSH         worker  gradient      n floats: its last part
  *    FRAME_WEIGHTS      server  weights       n floats
+ *    FRAME_STATISTICS   both    values        n floats: running statistics of
+ *                                             the model, from rank 0 before a
+ *                                             gradient, to workers that begin
+ *                                             at a checkpoint
  *    FRAME_SCHEME       both    -             struct sync_message
  *    FRAME_HEARTBEAT    both    heartbeat
  *    FRAME_BYE          both    -             training has ended
@@ -59,8 +63,6 @@
  *
  * Of a store, where workers push and pull at any time:
  *
- *    FRAME_UPDATE       worker  range         n floats: gradients
- *    FRAME_READ         worker  range         -
  *    FRAME_UPDATE_KEYS  worker  keys          keys, n * width floats
  *    FRAME_READ_KEYS    worker  keys          keys
  *    FRAME_VALUES       server  values        n floats: answers 'sequence'
@@ -84,7 +86,7 @@
 #include "trainer/schemes/shard.h"
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 6
+#define FRAME_VERSION 7
 #define FRAME_ENVELOPE_LENGTH 20
 #define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
 
@@ -116,9 +118,7 @@ enum frame_type {
     FRAME_WEIGHTS,
     FRAME_BYE,
     FRAME_ABORT,
-    FRAME_UPDATE,
-    FRAME_READ,
-    FRAME_UPDATE_KEYS,
+    FRAME_UPDATE_KEYS = 9, /* There are no types 7 and 8. */
     FRAME_READ_KEYS,
     FRAME_VALUES,
     FRAME_ACK,
@@ -137,6 +137,7 @@ enum frame_type {
     FRAME_PAUSED,
     FRAME_MEAN,
     FRAME_KEY_ITEMS,
+    FRAME_STATISTICS,
     FRAME_N_TYPES
 };
 
@@ -170,7 +171,9 @@ struct frame_hello {
     uint32_t scheme;            /* FRAME_PEERS: number of the scheme;
                                  * FRAME_NODES: enum key_variant. */
     uint32_t channel;           /* enum frame_channel. */
-    uint32_t reserved;          /* 0. */
+    uint32_t n_statistics;      /* FRAME_TRAINING, first server: values of a
+                                 * FRAME_STATISTICS, FRAME_MAX_UPDATE bytes
+                                 * at most. */
 
     uint64_t epoch;             /* Of the server, as the worker knows it, or
                                  * FRAME_NONE. */
@@ -250,7 +253,6 @@ struct frame_key_items {
 struct frame_range {
     uint64_t first;             /* First parameter. */
     uint32_t n;                 /* Values. */
-    uint32_t flags;             /* Of FRAME_UPDATE. */
 };
 
 struct frame_keys {

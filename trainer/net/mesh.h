@@ -43,7 +43,6 @@
 #define PEER_NET_MAX_FLOATS (FRAME_MAX_UPDATE / sizeof(float))
 
 struct control;
-struct link;
 struct peer_net;
 
 struct peer_net_config {
@@ -78,19 +77,6 @@ struct peer_net_class {
     /* Peer 'i' has ended its training, or has died. */
     void (*gone)(void *aux, int i, bool died);
 };
-
-/* Connects to the lower ranks and accepts the higher ones, all at once.  Opens
- * 'links' of all ranks but the own one.  Returns NULL or a message.
- *
- * Peers start in any order, and may be late: many on one machine load their
- * data at the same time.  So no peer waits for another one before it connects
- * to a third, a connection without a hello delays no other, and the time
- * limit begins again with each peer that has connected.
- *
- * The caller owns the listener and the links, also those that are open after
- * an error.  Blocks until a signal, at most. */
-char *mesh_connect(const struct peer_net_config *, int listener,
-                   struct link *const links[]);
 
 /* Returns NULL or a message. */
 char *peer_net_create(const struct peer_net_config *, struct peer_net **);

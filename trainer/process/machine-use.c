@@ -435,6 +435,49 @@ warn(struct machine_use *use)
     }
 }
 
+/* Returns the bytes that a level's limit leaves, infinity without a limit. */
+static double
+read_left(struct machine_use *use, const char *level)
+{
+    double most, used, files = 0;
+
+    if (!read_file(use, level, "memory.max")
+        || sscanf(use->text, "%lf", &most) != 1
+        || !read_file(use, level, "memory.current")
+        || sscanf(use->text, "%lf", &used) != 1) {
+        return INFINITY;
+    }
+    if (read_file(use, level, "memory.stat")) {
+        find_number(use, "inactive_file ", &files);
+    }
+    return fmax(0, most - used + files);
+}
+
+double
+machine_memory_left(const char *root)
+{
+    struct machine_use *use = machine_use_create(root, 1);
+    double left = INFINITY, available;
+    size_t top;
+    char *folder;
+
+    if (read_proc(use, "proc/meminfo")
+        && find_number(use, "MemAvailable:", &available)) {
+        left = 1024 * available;
+    }
+    folder = find_folder(use, NULL, &top);
+    while (folder) {
+        left = fmin(left, read_left(use, folder));
+        if (strlen(folder) <= top) {
+            break;
+        }
+        *strrchr(folder, '/') = '\0';
+    }
+    free(folder);
+    machine_use_destroy(use);
+    return left;
+}
+
 struct machine_use *
 machine_use_create(const char *root, int n_threads)
 {

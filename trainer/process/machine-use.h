@@ -44,6 +44,10 @@
  * counts the waits of each process in the cgroup, also of those for which the
  * worker has to wait.
  *
+ * machine_memory_left() is for allocations: MemAvailable, or less by the
+ * memory.max of a cgroup (v2) above this process, whose inactive pages of
+ * files the kernel would give up.
+ *
  * One thread.  No function fails. */
 
 #include <stdint.h>
@@ -68,6 +72,9 @@ struct machine_sample {
  * begin there, too.  'n_threads' is the number of threads that compute. */
 struct machine_use *machine_use_create(const char *root, int n_threads);
 void machine_use_destroy(struct machine_use *);
+
+/* Returns bytes.  'root' is as above. */
+double machine_memory_left(const char *root);
 
 /* 'now_us' is the time of clock_monotonic_us(). */
 void machine_use_read(struct machine_use *, int64_t now_us,

@@ -218,13 +218,12 @@ static const struct option_row rows[] = {
       .help = "--sync groups: do not start group servers; they are started "
               "elsewhere, with --central" },
     { "scheme", OPTION_WORD, AT(scheme),
-      .value = "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|"
-               "prague-smart|netmax|netmax-published",
+      .value = "allreduce|allreduce-tree|adpsgd|prague|netmax|"
+               "netmax-published",
       .deflt = "netmax", .modes = ROLE_PEER,
       .help = "algorithm that keeps the models of the peers together" },
     { "group", OPTION_INTEGER, AT(group), 2, SYNC_MAX_PEERS, "N", "4",
-      .modes = ROLE_PEER,
-      .help = "prague, prague-smart: maximum size of a group, peers" },
+      .modes = ROLE_PEER, .help = "prague: maximum size of a group, peers" },
     { "policy-every", OPTION_REAL, AT(policy_every), 0.001, 1e6, "S", "120",
       .modes = ROLE_PEER,
       .help = "netmax-published: interval of policies, seconds" },
@@ -328,6 +327,10 @@ static const struct option_row rows[] = {
       .modes = ANY,
       .help = "number of threads of the linear algebra on the CPU; nodes: "
               "number of workers" },
+    { "max-batch", OPTION_INTEGER, AT(max_batch), 0, 1 << 24, "N", "0",
+      .modes = TRAINS,
+      .help = "largest number of samples of an iteration on this device; 0 "
+              "is what there is memory for" },
     { "sample-cost-us", OPTION_REAL, AT(sample_cost_us), 0, 1e9, "US", "0",
       .modes = LEARNS,
       .help = "emulate a slower worker: minimum time per sample, "

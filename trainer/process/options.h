@@ -74,6 +74,7 @@ struct options {
     const char *data_path;      /* NULL if generated. */
     int64_t samples, validation;        /* Training and validation samples. */
     int64_t batch;
+    int64_t max_batch; /* Of this device; 0: by its memory. */
     double learning_rate, momentum;
     const char *optimiser;      /* A word of optimiser_find(). */
     int64_t seed;

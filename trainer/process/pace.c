@@ -2,17 +2,16 @@
 
 #include "trainer/process/pace.h"
 
-#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/balance/batch-size-manager.h"
 #include "trainer/balance/speed-profile.h"
 #include "trainer/process/control.h"
 #include "trainer/process/gpu-use.h"
-#include "trainer/process/machine-use.h"
 #include "trainer/process/options.h"
 
 struct pace {
@@ -23,7 +22,7 @@ struct pace {
     int n_threads;
 
     /* What is measured; NULL if nothing is. */
-    struct machine_use *machine;
+    struct batch_size_meter *machine;
     struct gpu_use *gpu;
 };
 
@@ -56,7 +55,7 @@ void
 pace_destroy(struct pace *pace)
 {
     if (pace) {
-        machine_use_destroy(pace->machine);
+        batch_size_meter_destroy(pace->machine);
         gpu_use_close(pace->gpu);
         speed_profile_destroy(pace->profile);
         free(pace);
@@ -130,7 +129,7 @@ pace_measure(struct pace *pace, const char *bus_id)
     if (bus_id) {
         error = gpu_use_open(NULL, bus_id, &pace->gpu);
     } else {
-        pace->machine = machine_use_create("", pace->n_threads);
+        pace->machine = batch_size_meter_create(pace->n_threads);
     }
     if (error) {
         fprintf(stderr, "%s: the use of the GPU by others counts as 0\n",
@@ -153,11 +152,7 @@ pace_use(struct pace *pace, double *cpu, double *memory)
     } else if (pace->gpu) {
         gpu_use_read(pace->gpu, now_us, cpu, memory);
     } else if (pace->machine) {
-        struct machine_sample sample;
-
-        machine_use_read(pace->machine, now_us, &sample);
-        *cpu = sample.cpu;
-        *memory = fmax(sample.memory, sample.stalled);
+        batch_size_meter_read(pace->machine, cpu, memory);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/compare.h"
 #include "base/memory.h"
+#include "base/name.h"
 
 #define WEIGHTS_US 1000000      /* Between two lines about first weights. */
 
@@ -26,16 +27,6 @@ struct report {
     struct sockaddr_un agent;
     const char *cojob, *job;    /* Names that need no escaping. */
 };
-
-static bool
-is_name(const char *s)
-{
-    size_t n = s ? strlen(s) : 0;
-
-    return n >= 1 && n <= 31
-           && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                     "0123456789._-") == n;
-}
 
 struct report *
 report_create(bool datagrams)
@@ -51,7 +42,8 @@ report_create(bool datagrams)
     report->agent.sun_family = AF_UNIX;
     length = snprintf(report->agent.sun_path, sizeof report->agent.sun_path,
                       "%s/progress.sock", rundir ? rundir : "/run/stagecoach");
-    if (datagrams && is_name(report->cojob) && is_name(report->job)
+    if (datagrams && report->cojob && name_is_valid(report->cojob)
+        && report->job && name_is_valid(report->job)
         && length < sizeof report->agent.sun_path) {
         report->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     }
@@ -165,7 +157,7 @@ void
 report_control_port(uint16_t port)
 {
     struct report *report = report_create(true);
-    char text[256];
+    char text[256 + NAME_PAIR_SIZE];
 
     if (report->fd >= 0) {
         send_text(report, text,
@@ -196,7 +188,7 @@ static void
 send_datagram(const struct report *report, const struct report_progress *p)
 {
     bool accuracy = isfinite(p->accuracy);
-    char text[512];
+    char text[512 + NAME_PAIR_SIZE];
     int length;
 
     length = snprintf(text, sizeof text,

@@ -52,8 +52,7 @@ struct ps_client {
     struct client_server *servers;
     struct event_loop loop;
     struct server_watch *watch;
-    struct group_link *group;   /* Receives the gradients; NULL: the servers
-                                 * do. */
+    struct group_link *group;   /* Receives gradients; NULL: servers do. */
     bool pulled;                /* FRAME_PULL was sent in this exchange. */
     bool paused;                /* FRAME_PAUSE was sent. */
 
@@ -74,8 +73,8 @@ struct ps_client {
     char *why;                  /* Message if 'outcome' is PS_FAILED. */
     uint32_t max_in_flight;     /* Gradients without an answer. */
 
-    struct sync_message messages[MAX_MESSAGES];  /* A ring. */
-    size_t first_message, n_messages;
+    struct sync_message messages[MAX_MESSAGES];
+    size_t n_messages;
 };
 
 #define FOR_EACH_SERVER(S, CLIENT)                              \
@@ -102,6 +101,18 @@ send_range(const struct ps_client *client, struct client_server *server,
     link_send(&server->channel.link, &frame, client->gradient + first);
 }
 
+/* Queues the statistics of the worker that evaluates, for checkpoints. */
+static void
+send_statistics(const struct ps_client *client, struct client_server *server)
+{
+    struct frame frame = { .type = FRAME_STATISTICS,
+                           .values.n = server->channel.hello.n_statistics };
+
+    if (!client->config.rank && frame.values.n) {
+        link_send(&server->channel.link, &frame, client->config.statistics);
+    }
+}
+
 static size_t
 part_length(const struct ps_client *client, const struct client_server *server)
 {
@@ -126,6 +137,9 @@ send_first_weights(const struct ps_client *client,
         if (client->final_from < server->sent_from + next
             || (next == left && !client->complete)) {
             break;
+        }
+        if (next == left) {
+            send_statistics(client, server);
         }
         send_range(client, server, FRAME_INIT, server->sent_from, next);
         server->sent_from += next;
@@ -155,6 +169,7 @@ client_send(const struct ps_client *client, struct client_server *server)
     } else {
         send_parts(client, server);
         if (client->complete) {
+            send_statistics(client, server);
             send_range(client, server, FRAME_PUSH, first,
                        server->sent_from - first);
             server->sent_from = first;
@@ -241,11 +256,10 @@ client_rewind(struct ps_client *client)
     char *error = rewind_servers(client);
 
     client->rewound = true;
-    client->push.type = 0;
-    client->n_messages = 0;
+    client->n_messages = client->push.type = 0;
     client->paused = false;
     if (client->group) {
-        group_link_move(client->group, 0, "", true);
+        group_link_move(client->group, 0, "", 0, true);
     }
     FOR_EACH_SERVER (s, client) {
         s->n_owed = 1;
@@ -272,25 +286,22 @@ client_lacks_push(const struct ps_client *client,
 static char *
 resend(struct ps_client *client, struct client_server *server)
 {
-    const struct frame_welcome *welcome = &server->channel.welcome;
+    bool pushes = client->push.type == FRAME_PUSH;
+    size_t end = shard_end(&server->shard);
+    size_t from = pushes ? server->channel.welcome.from : server->shard.first;
 
     if (!server->n_owed) {
         return NULL;
     }
-    server->got_from = shard_end(&server->shard);
+    server->got_from = end;
     if (!client_lacks_push(client, server)) {
         return NULL;
     }
-    if (client->push.type == FRAME_PUSH) {
-        if (welcome->from < server->sent_from
-            || welcome->from > shard_end(&server->shard)) {
-            return channel_failure(&server->channel, duplicate(
-                "has received what was not sent"));
-        }
-        server->sent_from = welcome->from;
-    } else {
-        server->sent_from = server->shard.first;
+    if (pushes && (from < server->sent_from || from > end)) {
+        return channel_failure(&server->channel,
+                               duplicate("has received what was not sent"));
     }
+    server->sent_from = from;
     client_send(client, server);
     return NULL;
 }
@@ -325,11 +336,11 @@ client_take_answer(struct ps_client *client, struct client_server *server,
 /* Under the scheme "groups" a gradient goes to the group server in one piece:
  * the group may get another server at any time, and parts would be lost. */
 
+/* Sends to the central server. */
 static void
-send_plain_frame(struct ps_client *client, enum frame_type type)
+send_to_central(struct ps_client *client, struct frame frame)
 {
     struct link *link = &client->servers->channel.link;
-    struct frame frame = { .type = type };
 
     link_send(link, &frame, NULL);
     link_flush(link);                   /* An error shows elsewhere. */
@@ -343,22 +354,20 @@ client_move(void *server_, struct link *link)
     struct client_server *server = server_;
     struct ps_client *client = server->client;
     const struct frame *frame = &link->frame;
-    bool waits = client->push.type == FRAME_PUSH && client->complete
-                 && server->n_owed;
-    bool counted = waits && frame->move.n_counted > server->iteration;
-    char *address;
+    bool counted = client->push.type == FRAME_PUSH && client->complete
+                   && server->n_owed
+                   && frame->move.n_counted > server->iteration;
 
     if (!client->group) {
         client->group = group_link_create(client->config.rank,
                                           client->config.congestion);
     }
-    address = message("%.*s", (int) frame->payload_length,
-                      (const char *) link->payload);
-    group_link_move(client->group, frame->move.generation, address, counted);
-    free(address);
+    group_link_move(client->group, frame->move.generation,
+                    (const char *) link->payload, frame->payload_length,
+                    counted);
     if (counted && !client->pulled) {
         client->pulled = true;
-        send_plain_frame(client, FRAME_PULL);
+        send_to_central(client, (struct frame){ .type = FRAME_PULL });
     }
     return NULL;
 }
@@ -373,6 +382,7 @@ client_send_to_group(struct ps_client *client)
     push.gradient.n = client->config.n_parameters;
     push.sequence = central->n_answers;
     central->sent_from = central->shard.first;
+    send_statistics(client, central);
     link_flush(&central->channel.link);     /* An error shows elsewhere. */
     group_link_push(client->group, &push, client->gradient);
 }
@@ -399,21 +409,20 @@ static void
 group_run(void *client_, short revents)
 {
     struct ps_client *client = client_;
-    struct client_server *central = client->servers;
-    struct frame frame = { .type = FRAME_LOST };
     char *error;
 
     switch (group_link_run(client->group, client->weights, &error)) {
     case GROUP_LINK_AGAIN:
         break;
     case GROUP_LINK_ANSWER:
-        client_take_answer(client, central,
+        client_take_answer(client, client->servers,
                            &client->group->link.frame.weights);
         break;
     case GROUP_LINK_LOST:
-        frame.lost.generation = client->group->generation;
-        link_send(&central->channel.link, &frame, NULL);
-        link_flush(&central->channel.link); /* An error shows elsewhere. */
+        send_to_central(
+            client,
+            (struct frame){ .type = FRAME_LOST,
+                            .lost.generation = client->group->generation });
         break;
     case GROUP_LINK_WRONG:
         end_step(client, PS_FAILED, error);
@@ -471,6 +480,19 @@ end_weights(void *server_, struct link *link)
     return NULL;
 }
 
+static char *
+begin_statistics(void *server_, struct link *link)
+{
+    const struct client_server *server = server_;
+    uint32_t n = link->frame.values.n;
+
+    if (!n || n != server->channel.hello.n_statistics) {
+        return message("statistics: %u values: not expected", n);
+    }
+    link_set_payload(link, server->client->config.statistics);
+    return NULL;
+}
+
 /* Frames that only the first server sends, which leads. */
 static char *
 begin_of_first(void *server_, struct link *link)
@@ -491,9 +513,8 @@ end_scheme(void *server_, struct link *link)
     const struct client_server *server = server_;
     struct ps_client *client = server->client;
 
-    memcpy(&client->messages[(client->first_message + client->n_messages++)
-                             % MAX_MESSAGES],
-           link->payload, sizeof client->messages[0]);
+    memcpy(&client->messages[client->n_messages++], link->payload,
+           sizeof client->messages[0]);
     return NULL;
 }
 
@@ -547,6 +568,7 @@ server_run(void *server_, short revents)
         .may_receive = may_receive,
         .handlers = {
             [FRAME_WEIGHTS] = { begin_weights, end_weights },
+            [FRAME_STATISTICS] = { .begin = begin_statistics },
             [FRAME_MOVE] = { begin_of_first, client_move },
             [FRAME_SCHEME] = { begin_of_first, end_scheme },
             [FRAME_ABORT] = { dispatch_keep_payload, dispatch_abort },
@@ -648,9 +670,10 @@ ps_client_create(const struct ps_client_config *config,
         server->client = client;
         event_loop_add(&client->loop, &server_class, server);
         hello.shard = i;
+        server->old_epoch = FRAME_NONE;
+        hello.n_statistics = i ? 0 : config->n_statistics;
         channel_init(&server->channel, config->servers[i], &hello,
-                     config->congestion, config->control);
-        server->channel.watch = client->watch;
+                     config->congestion, config->control, client->watch);
         server->shard = shard_range(config->n_parameters, i,
                                     config->n_servers);
     }
@@ -815,26 +838,17 @@ enum ps_result
 ps_client_begin(struct ps_client *client, float *weights,
                 uint64_t *iteration, char **errorp)
 {
-    if (client->outcome != PS_OK) {
-        return give_result(client, errorp);
-    }
-    if (!client->push.type) {
+    if (client->outcome == PS_OK && !client->push.type) {
         expect_answers(client);
-        FOR_EACH_SERVER (s, client) {
-            s->old_epoch = FRAME_NONE;
+        client->why = have_resumed(client) ? client_rewind(client) : NULL;
+        client->outcome = client->why ? PS_FAILED : PS_OK;
+    }
+    if (client->outcome == PS_OK) {
+        if (!client->config.rank) {
+            send_first(client, weights, client->config.n_parameters, true);
         }
-        if (have_resumed(client)) {
-            client->why = client_rewind(client);
-        }
+        client_finish(client, weights, iteration);
     }
-    if (client->why) {
-        client->outcome = PS_FAILED;
-        return give_result(client, errorp);
-    }
-    if (!client->config.rank) {
-        send_first(client, weights, client->config.n_parameters, true);
-    }
-    client_finish(client, weights, iteration);
     return give_result(client, errorp);
 }
 
@@ -848,8 +862,7 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
         server_watch_set_iteration(client->watch, iteration);
     }
     if (client->rewound) {
-        return;                 /* The gradient is of weights before the
-                                 * rewind. */
+        return; /* The gradient is of weights before the rewind. */
     }
     client->gradient = gradient;
     client->final_from = client->config.n_parameters;
@@ -921,9 +934,10 @@ ps_client_receive(struct ps_client *client, struct sync_message *m)
     if (!client->n_messages) {
         return false;
     }
-    *m = client->messages[client->first_message];
-    client->first_message = (client->first_message + 1) % MAX_MESSAGES;
+    *m = client->messages[0];
     client->n_messages--;
+    memmove(client->messages, client->messages + 1,
+            client->n_messages * sizeof *m);
     return true;
 }
 
@@ -961,7 +975,7 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
 {
     if (client->group && !client->paused) {
         client->paused = true;
-        send_plain_frame(client, FRAME_PAUSE);
+        send_to_central(client, (struct frame){ .type = FRAME_PAUSE });
     }
     client->weights = client->max_in_flight ? weights : NULL;
     client_step(client, true, INT64_MAX);
@@ -982,7 +996,7 @@ ps_client_resume(struct ps_client *client, float *weights,
         client->paused = false;
         central->n_owed++;
         central->got_from = shard_end(&central->shard);
-        send_plain_frame(client, FRAME_PULL);
+        send_to_central(client, (struct frame){ .type = FRAME_PULL });
         client_finish(client, weights, iteration);
     }
     return give_result(client, errorp);

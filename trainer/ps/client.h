@@ -66,6 +66,11 @@ struct ps_client_config {
     /* For this one only. */
     uint64_t seed;
     bool whole;                 /* Gradients leave in one piece each. */
+    float *statistics;          /* Of the model: rank 0's go with its first
+                                 * weights and with each gradient.  All are
+                                 * replaced before the weights of a
+                                 * checkpoint. */
+    uint32_t n_statistics;
 
     /* For the one of a store only. */
     uint64_t key_space;         /* Keys are less. */

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "trainer/net/address.h"
@@ -67,12 +66,12 @@ begin_connection(struct group_link *gl)
 
 void
 group_link_move(struct group_link *gl, uint64_t generation,
-                const char *address, bool counted)
+                const char *address, size_t n, bool counted)
 {
     close_group_link(gl);
     gl->generation = generation;
     gl->lost = false;
-    snprintf(gl->address, sizeof gl->address, "%s", address);
+    snprintf(gl->address, sizeof gl->address, "%.*s", (int) n, address);
     if (counted) {
         gl->push.type = 0;
     }

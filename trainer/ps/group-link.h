@@ -10,7 +10,7 @@
  * pushed to the new one; the central server decides.  The connection is opened
  * for a push, not at the assignment: a worker may compute for long before.
  *
- *    group_link_move(gl, generation, "h1:4000", counted);      // FRAME_MOVE.
+ *    group_link_move(gl, generation, address, n, counted);      // FRAME_MOVE.
  *    group_link_push(gl, &push, gradient);
  *    fd = group_link_wait(gl, &events, &until_us);
  *    switch (group_link_run(gl, weights, &error)) {
@@ -54,10 +54,10 @@ enum group_link_state {
 struct group_link *group_link_create(int rank, const char *congestion);
 void group_link_destroy(struct group_link *);
 
-/* Uses another group server.  A push without an answer goes to it, unless the
- * gradient is 'counted'. */
+/* Uses another group server, "HOST:PORT" in the 'n' bytes at 'address'.  A
+ * push without an answer goes to it, unless the gradient is 'counted'. */
 void group_link_move(struct group_link *, uint64_t generation,
-                     const char *address, bool counted);
+                     const char *address, size_t n, bool counted);
 
 void group_link_push(struct group_link *, const struct frame *push,
                      const float *gradient);

@@ -6,24 +6,6 @@
 #include "trainer/net/keys.h"
 #include "trainer/ps/store.h"
 
-static char *
-begin_range(void *conn_, struct link *link)
-{
-    const struct server *server = ((struct conn *) conn_)->server;
-    const struct frame_range *range = &link->frame.range;
-    uint64_t at = range->first - server->shard.first;
-
-    if (!server->begun || !range->n || at > server->shard.n
-        || range->n > server->shard.n - at
-        || link->frame.payload_length > FRAME_MAX_UPDATE) {
-        return message("%s: %u values from %llu: not allowed here",
-                       frame_type_name(link->frame.type), range->n,
-                       (unsigned long long) range->first);
-    }
-    link_keep_payload(link);
-    return NULL;
-}
-
 /* Values that are read are copied into the link. */
 static char *
 begin_keys(void *conn_, struct link *link)
@@ -81,33 +63,6 @@ is_new_update(struct conn *conn, int flags)
 }
 
 static char *
-end_update(void *conn_, struct link *link)
-{
-    struct conn *conn = conn_;
-    const struct frame_range *range = &link->frame.range;
-
-    if (is_new_update(conn, range->flags)) {
-        store_update(conn->server->store, range->first, range->n,
-                     (const float *) link->payload);
-    }
-    return NULL;
-}
-
-static char *
-end_read(void *conn_, struct link *link)
-{
-    const struct conn *conn = conn_;
-    struct frame frame = {
-        .type = FRAME_VALUES, .sequence = link->frame.sequence,
-        .values.n = link->frame.range.n,
-    };
-
-    link_send(link, &frame,
-              store_values(conn->server->store, link->frame.range.first));
-    return NULL;
-}
-
-static char *
 end_update_keys(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
@@ -145,8 +100,6 @@ end_read_keys(void *conn_, struct link *link)
 const struct dispatcher store_dispatcher = {
     .may_receive = conn_may_receive,
     .handlers = {
-        [FRAME_UPDATE] = { begin_range, end_update },
-        [FRAME_READ] = { begin_range, end_read },
         [FRAME_UPDATE_KEYS] = { begin_keys, end_update_keys },
         [FRAME_READ_KEYS] = { begin_keys, end_read_keys },
         [FRAME_BYE] = { .end = conn_end_bye },

@@ -2,8 +2,6 @@
 
 #include "trainer/ps/server-private.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -270,6 +268,31 @@ end_init(void *conn_, struct link *link)
     return answer_unless(server, NULL);
 }
 
+/* The model's statistics, of the worker that evaluates. */
+static char *
+begin_statistics(void *conn_, struct link *link)
+{
+    const struct conn *conn = conn_;
+    uint32_t n = link->frame.values.n;
+
+    if (conn->rank || !n || n != conn->server->hello.n_statistics) {
+        return message("statistics: %u values of worker %d: not allowed here",
+                       n, conn->rank);
+    }
+    link_keep_payload(link);
+    return NULL;
+}
+
+static char *
+end_statistics(void *conn_, struct link *link)
+{
+    const struct conn *conn = conn_;
+
+    memcpy(sync_statistics(conn->server->sync), link->payload,
+           link->frame.payload_length);
+    return NULL;
+}
+
 static char *
 begin_scheme(void *conn_, struct link *link)
 {
@@ -299,6 +322,7 @@ const struct dispatcher training_dispatcher = {
         [FRAME_PART] = { begin_push, end_part },
         [FRAME_PUSH] = { begin_push, end_push },
         [FRAME_INIT] = { begin_init, end_init },
+        [FRAME_STATISTICS] = { begin_statistics, end_statistics },
         [FRAME_SCHEME] = { begin_scheme, end_scheme },
         [FRAME_BYE] = { .end = conn_end_bye },
         [FRAME_LOST] = { central_begin_worker, central_end_lost },

@@ -135,13 +135,15 @@ prepare_training(struct server *server,
         return message("scheme %s: one server is allowed",
                        server->class->name);
     }
-    server->sync = sync_create(
-        server->class, &(struct sync_config){ .backend = server->backend,
-                                              .n_workers = config->n_workers,
-                                              .n = server->shard.n,
-                                              .optimiser = *optimiser,
-                                              .spec = config->sync,
-                                              .follows = hello->shard > 0 });
+    server->sync =
+        sync_create(server->class,
+                    &(struct sync_config){ .backend = server->backend,
+                                           .n_workers = config->n_workers,
+                                           .n = server->shard.n,
+                                           .n_statistics = hello->n_statistics,
+                                           .optimiser = *optimiser,
+                                           .spec = config->sync,
+                                           .follows = hello->shard > 0 });
     if (config->checkpoint && !config->resume) {
         checkpoint_prune(config->checkpoint, hello, 0, UINT64_MAX);
     } else if (config->checkpoint) {
@@ -171,7 +173,7 @@ prepare_store(struct server *server, const struct optimiser_config *optimiser)
     }
     server->keys = shard_range(hello->key_space, hello->shard,
                                hello->n_shards);
-    server->store = store_create(server->shard, hello->width, optimiser);
+    server->store = store_create(hello->width, optimiser);
     server->begun = true;
     return NULL;
 }
@@ -312,8 +314,9 @@ reconcile(struct server *server, const struct frame_hello *hello)
     return NULL;
 }
 
+/* If the worker 'begins' an epoch it gets the statistics of the weights. */
 static void
-send_welcome(struct server *server, struct conn *conn)
+send_welcome(struct server *server, struct conn *conn, bool begins)
 {
     struct frame frame = {
         .type = FRAME_WELCOME,
@@ -328,6 +331,11 @@ send_welcome(struct server *server, struct conn *conn)
     };
 
     link_send(&conn->link, &frame, NULL);
+    if (begins && server->begun && server->hello.n_statistics) {
+        frame = (struct frame){ .type = FRAME_STATISTICS,
+                                .values.n = server->hello.n_statistics };
+        link_send_copy(&conn->link, &frame, sync_statistics(server->sync));
+    }
     link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
@@ -367,6 +375,7 @@ server_take_hello(struct server *server, struct conn *conn,
                   const struct frame_hello *hello)
 {
     struct member *member;
+    bool begins;
     char *error;
 
     if (hello->channel == FRAME_PEERS) {
@@ -405,12 +414,13 @@ server_take_hello(struct server *server, struct conn *conn,
     conn->channel = hello->channel;
     conn->dispatcher = server->store ? &store_dispatcher
                                      : &training_dispatcher;
-    conn->waiting = hello->channel == FRAME_TRAINING
-                    && (hello->epoch != server->epoch
-                        || hello->rewind != FRAME_NONE
-                        || hello->sequence <= member->sequence);
+    begins = hello->channel == FRAME_TRAINING
+             && (hello->epoch != server->epoch || hello->rewind != FRAME_NONE);
+    conn->waiting = begins
+                    || (hello->channel == FRAME_TRAINING
+                        && hello->sequence <= member->sequence);
     conn->sent_from = shard_end(&server->shard);
-    send_welcome(server, conn);
+    send_welcome(server, conn, begins);
     return NULL;
 }
 

@@ -2,7 +2,6 @@
 
 #include "trainer/ps/store-client.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -31,12 +30,11 @@ struct store_part {
     enum frame_type type;
     ps_handle handle;
     uint64_t sequence;          /* Sequence number of the first frame. */
-    uint64_t first;             /* First parameter of a range, or a single
-                                 * key. */
-    const uint64_t *keys;       /* NULL: a dense range. */
-    size_t n;                   /* Values or keys. */
-    size_t per_frame;           /* Values or keys per frame. */
-    uint32_t width;             /* Values per parameter or key. */
+    uint64_t single;            /* What 'keys' points to if 'n' is 1. */
+    const uint64_t *keys;
+    size_t n;                   /* Keys. */
+    size_t per_frame;           /* Keys per frame. */
+    uint32_t width;             /* Values per key. */
     const float *in;            /* NULL: in 'small', or none. */
     float *out;                 /* NULL: no values are wanted. */
     uint64_t n_frames, n_sent, n_done;
@@ -46,7 +44,7 @@ struct store_part {
 struct store_server {
     struct store_client *client;
     struct channel channel;
-    struct shard shard, keys;
+    struct shard keys;
     uint64_t next_sequence;
     struct store_part *parts;   /* A ring. */
     size_t head, cursor, tail;  /* Done, sent, queued; only grow. */
@@ -87,54 +85,40 @@ part_values(const struct store_part *part, size_t at)
     return (part->in ? part->in : part->small) + at * part->width;
 }
 
-/* Keys that need 8 bytes are sent from the caller's memory. */
+/* Queues the next frame of 'part'.  Keys that need 8 bytes are sent from the
+ * caller's memory. */
 static char *
-send_sparse(struct link *link, struct frame *frame,
-            const struct store_part *part, size_t at)
+send_frame(struct store_server *server, struct store_part *part, bool last)
 {
+    struct link *link = &server->channel.link;
+    size_t at = part->n_sent * part->per_frame;
+    size_t n = part->n - at < part->per_frame ? part->n - at : part->per_frame;
     const uint64_t *keys = part->keys + at;
+    struct frame frame = { .type = part->type,
+                           .sequence = part->sequence + part->n_sent };
     const float *values = NULL;
-    int size = keys_choose(keys, frame->keys.n);
+    int size = keys_choose(keys, n);
     size_t length;
 
     if (size == KEYS_UNSORTED) {
         return message("keys: do not ascend");
     }
+    frame.keys = (struct frame_keys){ .first = keys[0],
+                                      .n = n,
+                                      .key_size = size,
+                                      .flags = last ? 0 : FRAME_MORE };
     if (part->type == FRAME_UPDATE_KEYS) {
-        frame->keys.width = part->width;
+        frame.keys.width = part->width;
         values = part_values(part, at);
     }
-    frame->keys.first = keys[0];
-    frame->keys.key_size = size;
-    length = keys_length(frame->keys.n, size);
-    if (size == 8) {
-        link_send_keys(link, frame, keys + 1, length, values);
-    } else {
-        keys_encode(keys, frame->keys.n, size,
-                    link_send_keys(link, frame, NULL, length, values));
-    }
-    return NULL;
-}
-
-/* Queues the next frame of 'part'. */
-static char *
-send_frame(struct store_server *server, struct store_part *part, bool last)
-{
-    size_t at = part->n_sent * part->per_frame;
-    size_t n = part->n - at < part->per_frame ? part->n - at : part->per_frame;
-    int flags = last ? 0 : FRAME_MORE;
-    struct frame frame = { .type = part->type,
-                           .sequence = part->sequence + part->n_sent };
-
     part->n_sent++;
-    if (part->keys) {
-        frame.keys.n = n;
-        frame.keys.flags = flags;
-        return send_sparse(&server->channel.link, &frame, part, at);
+    length = keys_length(n, size);
+    if (size == 8) {
+        link_send_keys(link, &frame, keys + 1, length, values);
+    } else {
+        keys_encode(keys, n, size,
+                    link_send_keys(link, &frame, NULL, length, values));
     }
-    frame.range = (struct frame_range) { part->first + at, n, flags };
-    link_send(&server->channel.link, &frame, part->type == FRAME_UPDATE
-                                             ? part_values(part, at) : NULL);
     return NULL;
 }
 
@@ -366,10 +350,13 @@ store_client_create(const struct ps_client_config *config,
     static const struct event_class server_class = { server_wait, server_run };
     struct store_client *client = allocate(1, sizeof *client);
     struct frame_hello hello = {
-        .rank = config->rank, .n_workers = config->n_workers,
-        .n_shards = config->n_servers, .n_parameters = config->n_parameters,
-        .key_space = config->key_space, .width = config->width,
-        .learning_rate = config->learning_rate, .momentum = config->momentum,
+        .rank = config->rank,
+        .n_workers = config->n_workers,
+        .n_shards = config->n_servers,
+        .key_space = config->key_space,
+        .width = config->width,
+        .learning_rate = config->learning_rate,
+        .momentum = config->momentum,
         .optimiser = optimiser_number(config->optimiser),
         .channel = FRAME_STORE,
     };
@@ -390,10 +377,7 @@ store_client_create(const struct ps_client_config *config,
         event_loop_add(&client->loop, &server_class, server);
         hello.shard = i;
         channel_init(&server->channel, config->servers[i], &hello,
-                     config->congestion, config->control);
-        server->channel.watch = client->watch;
-        server->shard = shard_range(config->n_parameters, i,
-                                    config->n_servers);
+                     config->congestion, config->control, client->watch);
         server->keys = shard_range(config->key_space, i, config->n_servers);
         server->parts = allocate(MAX_PARTS, sizeof *server->parts);
         server->next_sequence = 1;
@@ -465,9 +449,9 @@ add_part(struct store_client *client, struct store_server *server,
         memcpy(added->small, part->in, bytes);
         added->in = NULL;
     }
-    if (part->keys && part->n == 1) {
-        added->first = part->keys[0];
-        added->keys = &added->first;
+    if (part->n == 1) {
+        added->single = part->keys[0];
+        added->keys = &added->single;
     }
     server->tail++;
     server->queued += FRAME_MAX_HEAD + bytes;
@@ -476,51 +460,39 @@ add_part(struct store_client *client, struct store_server *server,
     }
 }
 
-/* Queues an operation on 'n' keys or, if 'keys' is null, on 'n' parameters
- * from 'first' on: an update by 'in', or a read into 'out'. */
+/* Queues an operation on 'n' keys: an update by 'in', or a read into 'out'. */
 static ps_handle
-add_operation(struct store_client *client, const uint64_t keys[],
-              size_t first, size_t n, const float *in, float *out)
+add_operation(struct store_client *client, const uint64_t keys[], size_t n,
+              const float *in, float *out)
 {
     const struct ps_client_config *c = &client->config;
-    uint32_t width = keys ? c->width : 1;
     struct store_part part = {
-        .type = keys ? (in ? FRAME_UPDATE_KEYS : FRAME_READ_KEYS)
-                     : (in ? FRAME_UPDATE : FRAME_READ),
-        .handle = ++client->last, .width = width,
+        .type = in ? FRAME_UPDATE_KEYS : FRAME_READ_KEYS,
+        .handle = ++client->last,
+        .width = c->width,
+        .per_frame = FRAME_MAX_UPDATE / (sizeof *keys + c->width * sizeof *in),
     };
 
-    assert(keys || (n <= c->n_parameters && first <= c->n_parameters - n));
-    if (keys && n && keys[n - 1] >= c->key_space) {
+    if (n && keys[n - 1] >= c->key_space) {
         store_client_fail(client, message(
             "key %"PRIu64": at most %"PRIu64" are allowed", keys[n - 1],
             c->key_space - 1));
     }
     for (int i = 0; i < c->n_servers && n; i++) {
         struct store_server *server = &client->servers[i];
-        size_t end = shard_end(&server->shard);
 
-        if (keys) {
-            part.n = keys_find(keys, 0, n, shard_end(&server->keys));
-            part.per_frame = FRAME_MAX_UPDATE
-                             / (sizeof *keys + width * sizeof *in);
-        } else {
-            part.n = first >= end ? 0 : n < end - first ? n : end - first;
-            part.per_frame = in ? FRAME_MAX_UPDATE / sizeof *in : part.n;
-        }
+        part.n = keys_find(keys, 0, n, shard_end(&server->keys));
         if (!part.n) {
             continue;
         }
-        part.first = first;
         part.keys = keys;
         part.in = in;
         part.out = out;
         add_part(client, server, &part);
         n -= part.n;
-        first += part.n;
-        keys = keys ? keys + part.n : NULL;
-        in = in ? in + part.n * width : NULL;
-        out = out ? out + part.n * width : NULL;
+        keys += part.n;
+        in = in ? in + part.n * c->width : NULL;
+        out = out ? out + part.n * c->width : NULL;
     }
     if (n) {
         store_client_fail(client, message("keys: do not ascend"));
@@ -540,30 +512,17 @@ store_idle(struct store_client *client)
 }
 
 ps_handle
-store_push(struct store_client *client, size_t first, size_t n,
-           const float *gradients)
-{
-    return add_operation(client, NULL, first, n, gradients, NULL);
-}
-
-ps_handle
-store_pull(struct store_client *client, size_t first, size_t n, float *values)
-{
-    return add_operation(client, NULL, first, n, NULL, values);
-}
-
-ps_handle
 store_push_keys(struct store_client *client, const uint64_t keys[], size_t n,
                 const float *gradients)
 {
-    return add_operation(client, keys, 0, n, gradients, NULL);
+    return add_operation(client, keys, n, gradients, NULL);
 }
 
 ps_handle
 store_pull_keys(struct store_client *client, const uint64_t keys[], size_t n,
                 float *values)
 {
-    return add_operation(client, keys, 0, n, NULL, values);
+    return add_operation(client, keys, n, NULL, values);
 }
 
 void

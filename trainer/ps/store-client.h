@@ -3,7 +3,7 @@
 #ifndef STORE_CLIENT_H
 #define STORE_CLIENT_H 1
 
-/* A worker's side of a sharded store: push and pull of ranges and keys.
+/* A worker's side of a sharded store: push and pull of keys.
  *
  * An operation is divided among the servers that it concerns.  Operations on
  * one server take effect in the order of the calls.  Small ones are gathered:
@@ -20,7 +20,7 @@
  * again is not used.
  *
  *    error = store_client_create(&config, &client);
- *    a = store_push(client, first, n, gradients);
+ *    a = store_push_keys(client, keys, n_keys, gradients);
  *    b = store_pull_keys(client, keys, n_keys, values);
  *    error = store_wait(client, b);            // And for 'a', which is older.
  *    store_client_destroy(client);
@@ -47,13 +47,7 @@ char *store_client_create(const struct ps_client_config *,
                           struct store_client **);
 void store_client_destroy(struct store_client *);
 
-/* Dense ranges. */
-ps_handle store_push(struct store_client *, size_t first, size_t n,
-                     const float *gradients);
-ps_handle store_pull(struct store_client *, size_t first, size_t n,
-                     float *values);
-
-/* Sparse keys, 'width' values each. */
+/* 'width' values a key. */
 ps_handle store_push_keys(struct store_client *, const uint64_t keys[],
                           size_t n, const float *gradients);
 ps_handle store_pull_keys(struct store_client *, const uint64_t keys[],

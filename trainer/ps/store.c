@@ -21,10 +21,8 @@ struct leaf {
 
 struct store {
     struct optimiser_config optimiser;
-    struct shard shard;         /* Of the dense vector; may be empty. */
     uint32_t width;             /* Values of a key. */
     int n_vectors;              /* The weights, and the optimiser's states. */
-    float *vectors[1 + OPTIMISER_MAX_STATES];   /* Dense. */
     size_t n_leaves, allocated;
     struct leaf **leaves;       /* Ascending; none is empty. */
     uint64_t *firsts;           /* The first key of each. */
@@ -269,18 +267,13 @@ store_read_keys(const struct store *s, const uint64_t keys[], size_t n,
 }
 
 struct store *
-store_create(struct shard shard, uint32_t width,
-             const struct optimiser_config *optimiser)
+store_create(uint32_t width, const struct optimiser_config *optimiser)
 {
     struct store *s = allocate(1, sizeof *s);
 
     s->optimiser = *optimiser;
-    s->shard = shard;
     s->width = width;
     s->n_vectors = 1 + optimiser->class->n_states;
-    for (int v = 0; v < s->n_vectors; v++) {
-        s->vectors[v] = allocate(shard.n, sizeof(float));
-    }
     return s;
 }
 
@@ -288,9 +281,6 @@ void
 store_destroy(struct store *s)
 {
     if (s) {
-        for (int v = 0; v < s->n_vectors; v++) {
-            free(s->vectors[v]);
-        }
         for (size_t i = 0; i < s->n_leaves; i++) {
             leaf_destroy(s->leaves[i]);
         }
@@ -298,17 +288,4 @@ store_destroy(struct store *s)
         free(s->firsts);
         free(s);
     }
-}
-
-void
-store_update(struct store *s, uint64_t first, size_t n, const float *gradients)
-{
-    step_vectors(&s->optimiser, s->vectors, first - s->shard.first, n,
-                 gradients);
-}
-
-float *
-store_values(const struct store *s, uint64_t first)
-{
-    return s->vectors[0] + (first - s->shard.first);
 }

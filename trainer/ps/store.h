@@ -3,15 +3,12 @@
 #ifndef STORE_H
 #define STORE_H 1
 
-/* The values of one server of a store: its range of the dense vector, and its
- * sparsely used 64-bit keys.
+/* The values of one server of a store, by sparsely used 64-bit keys.
  *
  * An update is applied at once by the optimiser.  A read returns the updates
  * that the same worker has sent before it, and any of other workers'.
  *
- *    struct store *store = store_create(shard, width, &optimiser);
- *    store_update(store, first, n, gradients);
- *    values = store_values(store, first);
+ *    struct store *store = store_create(width, &optimiser);
  *    store_update_keys(store, keys, n, gradients);     // Adds missing keys.
  *    store_read_keys(store, keys, n, values);          // Missing ones are 0.
  *    store_destroy(store);
@@ -27,19 +24,12 @@
 #include <stdint.h>
 
 #include "trainer/schemes/optimiser.h"
-#include "trainer/schemes/shard.h"
 
 struct store;
 
 /* Keys have 'width' values each. */
-struct store *store_create(struct shard, uint32_t width,
-                           const struct optimiser_config *);
+struct store *store_create(uint32_t width, const struct optimiser_config *);
 void store_destroy(struct store *);
-
-/* Parameters 'first' to 'first + n - 1' are in the shard. */
-void store_update(struct store *, uint64_t first, size_t n,
-                  const float *gradients);
-float *store_values(const struct store *, uint64_t first);
 
 /* Keys strictly ascend. */
 void store_update_keys(struct store *, const uint64_t keys[], size_t n,

@@ -30,9 +30,7 @@ static const struct {
     { "allreduce", 0, .serverless = true },
     { "allreduce-tree", 0, .serverless = true },
     { "adpsgd", 0, .serverless = true },
-    { "adpsgd-atomic", 0, .serverless = true },
     { "prague", SYNC_GROUP, .serverless = true },
-    { "prague-smart", SYNC_GROUP, .serverless = true },
     { "netmax", 0, .serverless = true },
     { "netmax-published", SYNC_POLICY_EVERY, .serverless = true },
 };

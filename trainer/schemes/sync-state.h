@@ -47,6 +47,7 @@ struct sync {
     float *state[OPTIMISER_MAX_STATES];
     struct sync_worker *workers;
     uint64_t *counts;           /* 'n_pushed' of all, in a checkpoint. */
+    float *statistics;          /* Of the model. */
 
     struct sync_post *posts;    /* A ring of messages to send. */
     size_t max_posts, first_post, n_posts;

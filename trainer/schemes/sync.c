@@ -42,6 +42,8 @@ sync_create(const struct sync_class *class, const struct sync_config *config)
         sync->workers[i].gradient = allocate_pages(config->n * sizeof(float));
     }
     sync->counts = allocate(config->n_workers, sizeof *sync->counts);
+    sync->statistics =
+        allocate(config->n_statistics, sizeof *sync->statistics);
     sync->max_posts = 2 * config->n_workers;
     sync->posts = allocate(sync->max_posts, sizeof *sync->posts);
     sync->own = allocate(1, class->own_size
@@ -71,6 +73,7 @@ sync_destroy(struct sync *sync)
         }
         free(sync->workers);
         free(sync->counts);
+        free(sync->statistics);
         free(sync->posts);
         free(sync->own);
         backend_free(b, sync->weights);
@@ -95,6 +98,12 @@ sync_weights(struct sync *sync)
     return map(sync, sync->weights);
 }
 
+float *
+sync_statistics(struct sync *sync)
+{
+    return sync->statistics;
+}
+
 int
 sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
 {
@@ -109,14 +118,18 @@ sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
     if (sync->class->kept) {
         spans[n++] = sync->class->kept(sync);
     }
-    if (!sync->class->asynchronous) {
-        return n;
+    if (sync->class->asynchronous) {
+        for (int i = 0; i < n_workers; i++) {
+            sync->counts[i] = sync->workers[i].n_pushed;
+        }
+        spans[n++] = (struct sync_span){ sync->counts,
+                                         n_workers * sizeof *sync->counts };
     }
-    for (int i = 0; i < n_workers; i++) {
-        sync->counts[i] = sync->workers[i].n_pushed;
+    if (sync->config.n_statistics) {
+        spans[n++] = (struct sync_span){ sync->statistics,
+                                         sync->config.n_statistics
+                                             * sizeof *sync->statistics };
     }
-    spans[n++] =
-        (struct sync_span){ sync->counts, n_workers * sizeof *sync->counts };
     return n;
 }
 

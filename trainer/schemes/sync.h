@@ -124,6 +124,7 @@ struct sync_config {
     struct backend *backend;    /* Its memory must be mapped to the host. */
     int n_workers;
     size_t n;                   /* Parameters of the shard. */
+    size_t n_statistics;        /* Of the model, which checkpoints contain. */
     struct optimiser_config optimiser;
     const struct sync_spec *spec;       /* May be freed after creation; NULL is
                                          * allowed for sync_bsp. */
@@ -244,9 +245,10 @@ extern const struct sync_class sync_groups;
 /* All of them, then NULL. */
 extern const struct sync_class *const sync_classes[];
 
-/* Vectors of the scheme: the weights, and where to write the gradient of
- * 'worker'. */
+/* Vectors of the scheme: the weights, the model's statistics, which it only
+ * keeps, and where to write the gradient of 'worker'. */
 float *sync_weights(struct sync *);
+float *sync_statistics(struct sync *);
 float *sync_inbox(struct sync *, int worker);
 
 enum sync_parameter {

@@ -20,7 +20,6 @@
 
 #include "trainer/search/spec.h"
 
-struct child;
 struct pollfd;
 struct search_config;
 

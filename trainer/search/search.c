@@ -16,7 +16,6 @@
 #include "base/directory.h"
 #include "base/memory.h"
 #include "trainer/search/halving.h"
-#include "trainer/search/hosts.h"
 #include "trainer/search/job.h"
 #include "trainer/search/spec.h"
 
@@ -484,7 +483,9 @@ search_execute(const struct search_config *config,
     search_loop(&s);
     announce(&s, (struct intent_edit) { .kind = INTENT_COJOB_END });
     report_end(&s);
-    *result = (struct search_result) { .best = s.best, .signal = s.signal };
+    *result = (struct search_result){ .best = s.best,
+                                      .signal = s.signal,
+                                      .n_stages = s.halving.rung };
     for (int i = 0; i < s.n_jobs; i++) {
         result->n_failed += s.halving.jobs[i].state == HALVING_FAILED;
     }

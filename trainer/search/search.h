@@ -49,6 +49,7 @@ struct search_result {
     int best;                   /* Best trial, -1 if all jobs failed. */
     int n_failed;               /* Number of failed jobs. */
     int signal;                 /* Signal that ended the search, 0 if none. */
+    int n_stages;               /* That have ended. */
 };
 
 /* Returns NULL, or a message if the search could not begin. */

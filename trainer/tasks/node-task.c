@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/process/report.h"

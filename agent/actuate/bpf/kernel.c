@@ -35,7 +35,7 @@ VLOG_DEFINE_THIS_MODULE(kernel);
 
 #define N_PRIORITIES (TC_PRIO_MAX + 1)
 
-/* What is known of an interface. */
+/* Queues of an interface, as far as they are known. */
 struct seen {
     int ifindex;
     int below;     /* Index of the interface below, or 0. */
@@ -43,7 +43,8 @@ struct seen {
     bool has_root;
     bool has_ours; /* The root is the one of tc.h. */
     bool has_mq;   /* The root is mq: its leaves count. */
-    bool differs;  /* Some of what counts has no map, or another one. */
+    bool differs;  /* A qdisc whose queues count has no map, or a different
+                    * one. */
     char kind[16]; /* Of the qdisc with 'bands', else "". */
     uint8_t bands[N_PRIORITIES]; /* By priority; 0 is served first. */
 };
@@ -66,7 +67,8 @@ read_ets(const struct nlattr *map, uint8_t bands[N_PRIORITIES])
     return n == N_PRIORITIES;
 }
 
-/* Reads the map of a qdisc of this kind.  Returns false if it has none. */
+/* Reads the map of a qdisc of this kind.  Returns false if the kind has no
+ * map. */
 static bool
 read_bands(const char *kind, const struct nlattr *options,
            uint8_t bands[N_PRIORITIES])
@@ -153,8 +155,8 @@ see_link(const struct nlmsghdr *nlh, void *seen)
     return MNL_CB_OK;
 }
 
-/* Asks about an interface, and then about the one below, until there are
- * queues. */
+/* Requests the qdiscs of an interface, and then of the interface below it,
+ * until one has queues. */
 static int
 look(struct route_socket *rs, int ifindex, struct seen *s)
 {
@@ -239,10 +241,11 @@ uplink_queues_find(struct route_socket *rs, int ifindex, uint8_t levels,
 
 /* The actuator. */
 
-#define COUNT_MS 200   /* Between looks at the counters. */
-#define QUEUES_MS 1000 /* Between looks at the queues of uplinks. */
+#define COUNT_MS 200   /* Between readings of the counters. */
+#define QUEUES_MS 1000 /* Between checks of the queues of uplinks. */
 
-/* From the end of an agent until its order ends, unless another goes on. */
+/* Time from the end of an agent to the end of its order, unless another agent
+ * continues. */
 #define HAND_OVER_NS 1500000000ull
 
 /* Bursts of a slot. */

@@ -51,8 +51,8 @@ struct identity_settings {
     __u8 mode;         /* enum identity_mode. */
     __u8 default_dscp, control_dscp;
     __u8 has_ports;  /* Map "ports" has a port. */
-    __u32 max_pairs; /* Of a slot in map "sent", which 0 leaves
-                      * empty. */
+    __u32 max_pairs; /* Limit of the addresses of a slot in map "sent"; 0
+                      * leaves the map empty. */
     __u64 netns;     /* Cookie of the agent's namespace. */
     __u64 n_lost;    /* Questions that did not fit; a counter. */
 };
@@ -135,25 +135,27 @@ struct identity_owner {
     __u64 netns;   /* Cookie. */
     __u64 made;    /* CLOCK_BOOTTIME in ns; 0 if the socket was
                     * there before the programs. */
-    __u32 tgid;    /* 0 likewise. */
-    __u32 uid;     /* Real user of the process; 0 likewise. */
+    __u32 tgid;    /* Thread group; 0 if the socket was there before the
+                    * programs. */
+    __u32 uid;     /* Real user of the process; 0 if the socket was there
+                    * before the programs. */
     __u64 slot;    /* Last result: the epoch in the high half. */
     __u64 control; /* Another: ports and epoch of the packet, and
                     * in the lowest bit whether one is of control. */
 };
 
 /* Map "questions": a process that no claim is about has made a socket, or one
- * of no job has sent a packet from or to a port that has a rule.  Of questions
- * that do not fit there is a count: then all processes are looked at. */
+ * of no job has sent a packet from or to a port that has a rule.  Questions
+ * that do not fit are counted: then the agent inspects all processes. */
 struct identity_question {
     __u64 cgroup; /* Id, of the first kind. */
     __u32 tgid;
     __u32 rule; /* Of the second kind, from 1 on; else 0. */
 };
 
-/* The same with IDENTITY_MAY_COPY as its rule, in map "questions": in another
- * namespace than the agent's, a process connects a socket of TCP that it has
- * bound to an address and a port, which a connection here may have. */
+/* Map "questions", with IDENTITY_MAY_COPY as the rule: in another namespace
+ * than the agent's, a process connects a socket of TCP that it has bound to an
+ * address and a port, which a connection here may have. */
 #define IDENTITY_MAY_COPY 0xffffffffu
 struct identity_copy {
     struct identity_question question;

@@ -123,9 +123,9 @@ struct {
 } ports SEC(".maps");
 
 /* By thread group, and the rule of the question in the high half:
- * CLOCK_BOOTTIME in ns of the last one.  Its key has 64 bits as that of
- * 'processes' has: Linux 6.1 refuses to write 32 bits over 64 on the stack to
- * who lacks CAP_PERFMON. */
+ * CLOCK_BOOTTIME in ns of the last one.  Its key has 64 bits, like the key of
+ * 'processes': without CAP_PERFMON, Linux 6.1 refuses to write 32 bits over 64
+ * on the stack. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, N_PROCESSES_ASKED);
@@ -155,9 +155,9 @@ get_settings(void)
 
 /* Sockets. */
 
-/* Asks the agent about a process, unless it was asked just now.  Many
- * processes of one user fill the ring: the agent learns that, and looks at
- * all. */
+/* Asks the agent about a process, unless it has just done so.  Many processes
+ * of one user can fill the ring: the agent then finds a count of lost
+ * questions, and inspects all processes. */
 static __always_inline void
 ask_about(__u32 tgid, __u64 cgroup, __u32 rule, __u64 now)
 {

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libmnl/libmnl.h>
-#include <limits.h>
 #include <linux/ethtool.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
@@ -43,7 +42,7 @@ VLOG_DEFINE_THIS_MODULE(identity);
 extern const unsigned char identity_program[];
 extern const size_t identity_program_size;
 
-#define LOOK_MS 1000      /* Between looks at the interfaces. */
+#define LOOK_MS 1000      /* Between checks of the interfaces. */
 #define CONTROL_GAP_MS 10 /* Between epochs for ports that a job reports. */
 #define MAX_UPLINKS 16
 #define MAX_FDS 4096 /* Of a process, in identity_adopt(). */
@@ -191,7 +190,7 @@ array_of(struct identity *id, const struct array *a)
     return (void **) ((char *) id + a->member);
 }
 
-/* Maps the arrays into memory; empty ones if there are no kernel's. */
+/* Maps the kernel's arrays into memory, or without programs empty ones. */
 static int
 map_arrays(struct identity *id)
 {
@@ -802,6 +801,12 @@ identity_remove_netns_id(struct identity *id, int netns)
     bpf_map_delete_elem(map_fd(id, "netns_ids"), &key);
 }
 
+int
+identity_owners_fd(const struct identity *id)
+{
+    return map_fd(id, "owners");
+}
+
 /* Writes 'pid' into the socket 'fd' if no program has seen it being made. */
 static void
 adopt_socket(int map, int fd, pid_t pid)
@@ -826,7 +831,7 @@ adopt_socket(int map, int fd, pid_t pid)
 void
 identity_adopt(struct identity *id, pid_t pid)
 {
-    int map = map_fd(id, "owners");
+    int map = identity_owners_fd(id);
     int process = map < 0 ? -1 : syscall(SYS_pidfd_open, pid, 0);
 
     for (int i = 0, missing = 0;

@@ -22,17 +22,16 @@
  * socket there, as from a pod within the pod, is of the slot that has claimed
  * the network namespace of the interface.
  *
- * For a shim, a tag has a bit too that allows to learn that received packets
- * of the flow are of the slot: only if an answer would go back to where the
- * packet came from, by the routes of the host.  So a host with pods must
- * forward.
+ * For a shim, a tag has the bit SLOT_TAG_NO_LEARN, unless the host would route
+ * an answer back to the sender of the packet: with it, received packets of the
+ * flow are not attributed to the slot.  So a host with pods must forward.
  *
  * All maps, and programs where the kernel has links for them, are pinned: they
- * go on when the agent is dead, until the lease ends, and the next agent
- * finds the records of all sockets.  A kernel older than 6.6 has no links at
- * interfaces; there a filter of clsact stays until somebody removes it, so
- * identity_run() looks.  Other programs at the same place go on too: ours
- * never end a chain.
+ * go on when the agent is dead, until the lease ends, and the next agent finds
+ * the records of all sockets.  A kernel older than 6.6 has no links at
+ * interfaces; there a filter of clsact stays until another program removes it,
+ * so identity_run() checks it.  Other programs at the same hook still run:
+ * ours never end a chain.
  *
  *    error = identity_open(&config, &identity);
  *    error = identity_add_uplink(identity, "eth0");
@@ -118,8 +117,9 @@ bool identity_has_gro(const char *iface);
 /* Forgets the program, and what is known of the interface, which has gone. */
 void identity_remove_pod(struct identity *, int ifindex);
 
-/* Once a second, and after identity_look(): attaches again what somebody has
- * removed, and to interfaces that have been made again. */
+/* Once a second, and after identity_look(): attaches the programs again that
+ * another program has removed, and those of interfaces that were created
+ * again. */
 void identity_run(struct identity *, long long now);
 void identity_wait(const struct identity *);
 
@@ -174,6 +174,10 @@ int identity_add_netns(struct identity *, const char *path, uint64_t *cookiep);
 
 /* The kernel no longer has a namespace with this id. */
 void identity_remove_netns_id(struct identity *, int id);
+
+/* Returns the fd of the map of struct identity_owner, -1 without the
+ * programs. */
+int identity_owners_fd(const struct identity *);
 
 /* Writes the process into the sockets that it has open, if they were there
  * before the programs. */

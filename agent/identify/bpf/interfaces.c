@@ -182,7 +182,8 @@ struct pods {
     struct identity *identity;
     struct mnl_socket *events;
     char message[MESSAGE_SIZE]; /* Aligned. */
-    bool missed;                /* Events were lost: all are looked at. */
+    bool missed;                /* Events were lost: all interfaces are
+                                 * checked. */
 };
 
 /* Kinds of interfaces that lead to pods and virtual machines. */
@@ -241,7 +242,7 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
     return MNL_CB_OK;
 }
 
-/* Looks at all interfaces. */
+/* Checks all interfaces. */
 static int
 look(struct pods *pods)
 {

@@ -9,7 +9,7 @@
  * Since kernel 6.6 by TCX: a link, which is pinned, so that it stays when the
  * agent ends and is replaced without a gap.  Before, by a filter of clsact,
  * which belongs to the interface: it is recognised by its handle, stays until
- * somebody removes it, and needs no pin.
+ * another program removes it, and needs no pin.
  *
  *    error = tc_program_attach(fd, ifindex, place, pin);
  *    if (!tc_program_is_attached(ifindex, place, pin)) {
@@ -20,12 +20,13 @@
  * A packet loses its socket on its way from a pod to the uplink, where it is
  * routed, bridged or put into a tunnel.  At the host's end of the pod's veth
  * it still has it, and so a program there writes the slot into the mark (see
- * identity.h).  netkit has a place of its own, which is before Cilium's if
- * ours is there first.  Every veth and netkit of the agent's network namespace
- * counts as the end of a pod's interface, and every tap as one of a virtual
- * machine, but those that are uplinks.  A tap's packets have the tap as their
- * socket, which is of the cgroup of the process that has opened it.  The
- * kernel reports new interfaces, so the first packet of a pod is marked.
+ * identity.h).  netkit has a hook of its own, at which our program runs before
+ * Cilium's if it was attached first.  Every veth and netkit of the agent's
+ * network namespace counts as the end of a pod's interface, and every tap as
+ * one of a virtual machine, but those that are uplinks.  A tap's packets have
+ * the tap as their socket, which is of the cgroup of the process that has
+ * opened it.  The kernel reports new interfaces, so the first packet of a pod
+ * is marked.
  *
  * A packet that was received with GRO at the host's end, or by an XDP program
  * of the driver, has no socket.  Both are off by default; GRO of a veth is
@@ -45,8 +46,8 @@
 enum tc_program_place {
     TC_PROGRAM_EGRESS,
     TC_PROGRAM_INGRESS,
-    TC_PROGRAM_NETKIT, /* What the other end sends, at the host's end of
-                        * netkit; EACCES at another end. */
+    TC_PROGRAM_NETKIT, /* Packets that the other end sends, at the host's end
+                        * of netkit; EACCES at the other end. */
 };
 
 /* Handle and preference of our filter of clsact: before others, and of a

@@ -21,8 +21,8 @@
 
 #define MAX_NAME 256 /* Bytes of a part of a subject. */
 
-/* What the kernel tells of all users whom the user namespace of this program
- * does not have. */
+/* User that the kernel reports for all users outside the user namespace of
+ * this program. */
 #define UNKNOWN_UID 65534
 
 const char *const peer_role_names[N_PEER_ROLES] = { "none", "read", "user",

@@ -18,8 +18,6 @@
  *
  * An edit owns its strings.  No state. */
 
-#include <stdint.h>
-
 #include "controller/intent/intent-edit.h"
 
 struct progress;

@@ -145,9 +145,6 @@ put_controller(struct ds *out, const struct controller *ctl)
     put(out, "switches_applied", "gauge",
         "Share of the desired entries that the switches have, 0 to 1.",
         switches_applied(ctl->switches));
-    put(out, "cables_wrong", "gauge",
-        "Directions of links that lose probes or differ from the topology.",
-        switches_n_wrong_cables(ctl->switches));
     put(out, "decisions_logged_total", "counter",
         "Number of entries in the decision log so far.",
         decision_log_last(ctl->log));

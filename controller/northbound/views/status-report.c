@@ -12,6 +12,7 @@
 #include "controller/hosts/pair-keys.h"
 #include "controller/intent/controllers.h"
 #include "controller/model/cluster.h"
+#include "controller/model/host-names.h"
 #include "controller/model/host-word.h"
 #include "controller/model/overrides.h"
 #include "controller/ovsdb/database-cluster.h"

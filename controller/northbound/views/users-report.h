@@ -6,9 +6,9 @@
 /* What each user has of the cluster, and what was refused to him.
  *
  * A user is an owner of searches (owners.h), the user of processes that claim
- * a job of somebody else, or a user or pod that asks a host for more than its
- * share of a table, as agents report it.  One that has none of this, with an
- * account that has faded, is left out.
+ * a job of another user, or a user or pod that asks a host for more than its
+ * share of a table, as agents report it.  A user without any of these, whose
+ * account has faded, is left out.
  *
  *    rows = users_collect(c, &n);
  *    ...rows[i].weight...

@@ -10,7 +10,7 @@
  * queues that the flows refer to.  Without the latter the operator of the
  * switch must configure the queues.
  *
- *    struct driver *d = openflow_create(target, &events, aux);
+ *    struct driver *d = openflow_create(target, admit, aux);
  *
  *    d->class->want(d, &want);                   // At any time, repeatedly.
  *    for (;;) {
@@ -81,25 +81,12 @@ struct driver_class {
     /* Returns true if the switch has reported 'port' as down.  Null in drivers
      * of queues. */
     bool (*is_down)(const struct driver *, uint32_t port);
-
-    /* Sends 'packet' out of 'port'.  Returns false if the switch is not in
-     * sync.  Null in drivers of queues. */
-    bool (*send)(struct driver *, uint32_t port, const void *packet,
-                 size_t size);
 };
 
-/* Callbacks to the creator of a driver, from run() only. */
-struct driver_events {
-    /* Decides about a switch with id 'datapath' and a certificate for 'peer',
-     * NULL without TLS, before it is programmed.  Returns NULL, or the reason
-     * for refusing it, which the driver frees. */
-    char *(*admit)(const struct driver *, uint64_t datapath, const char *peer,
-                   void *aux);
-
-    /* Handles a packet that one of our flows sent to the controller and that
-     * was received at 'port'.  Null if no flow does. */
-    void (*packet)(const struct driver *, uint32_t port, const void *packet,
-                   size_t size, void *aux);
-};
+/* Called from run(): decides about a switch with id 'datapath' and a
+ * certificate for 'peer', NULL without TLS, before it is programmed.  Returns
+ * NULL, or the reason for refusing it, which the driver frees. */
+typedef char *driver_admit_func(const struct driver *, uint64_t datapath,
+                                const char *peer, void *aux);
 
 #endif /* controller/southbound/drivers/driver.h */

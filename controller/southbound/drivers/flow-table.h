@@ -46,12 +46,10 @@ struct ovs_list;
     (FLOW_COOKIE_BASE | (uint64_t) (KIND) << 20 | ((INDEX) & 0xfffff))
 
 enum flow_kind {
-    FLOW_LEVEL,                 /* DSCP -> queue; the index is the DSCP. */
-    FLOW_NEXT,                  /* Other traffic -> the next table. */
-    FLOW_ROUTE,                 /* Traffic to a host -> a port or a group. */
-    FLOW_PATH,                  /* Elephant -> a port. */
-    FLOW_PROBE,                 /* Probe of a cable -> the controller; the
-                                 * index is the port. */
+    FLOW_LEVEL, /* DSCP -> queue; the index is the DSCP. */
+    FLOW_NEXT,  /* Other traffic -> the next table. */
+    FLOW_ROUTE, /* Traffic to a host -> a port or a group. */
+    FLOW_PATH,  /* Elephant -> a port. */
 };
 
 /* Number of a group: "st" in the upper 16 bits, then an index. */

@@ -15,14 +15,12 @@
 #include "flow.h"
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"
-#include "openvswitch/match.h"
 #include "openvswitch/ofp-actions.h"
 #include "openvswitch/ofp-bundle.h"
 #include "openvswitch/ofp-connection.h"
 #include "openvswitch/ofp-errors.h"
 #include "openvswitch/ofp-group.h"
 #include "openvswitch/ofp-msgs.h"
-#include "openvswitch/ofp-packet.h"
 #include "openvswitch/ofp-port.h"
 #include "openvswitch/ofp-print.h"
 #include "openvswitch/ofp-switch.h"
@@ -39,7 +37,6 @@
 VLOG_DEFINE_THIS_MODULE(openflow);
 
 #define VERSIONS (1u << OFP13_VERSION | 1u << OFP14_VERSION)
-#define MAX_PACKETS 100         /* Packet-outs queued for sending. */
 #define MAX_MESSAGES 50         /* Messages received in one openflow_run(). */
 #define VERIFY_MSEC 300000      /* Interval of dumps without a cause. */
 #define CHECK_MSEC 1000         /* Minimum interval of dumps with a cause. */
@@ -84,9 +81,8 @@ struct openflow {
     char *target;
     struct dial *dial;          /* Opens connections. */
     struct rconn *rconn;        /* Keeps the current connection. */
-    struct rconn_packet_counter *packets;       /* Queued packet-outs. */
-    struct driver_events events;
-    void *aux;                  /* For 'events'. */
+    driver_admit_func *admit;
+    void *aux;                  /* For 'admit'. */
     unsigned int seqno;         /* rconn's connection number for 'state'. */
     bool active;                /* After want(), until leave(). */
     uint64_t generation;        /* Leader's, for the role request. */
@@ -145,17 +141,16 @@ encode_role_request(enum ofp_version version,
     return msg;
 }
 
-/* Requests asynchronous messages about ports, roles, flows that others delete
- * and, if 'packets', packets that a flow sends to the controller; no others.
- */
+/* Requests asynchronous messages about ports, roles and flows that others
+ * delete; no others. */
 static struct ofpbuf *
-encode_set_async(enum ofp_version version, bool packets)
+encode_set_async(enum ofp_version version)
 {
     struct ofputil_async_cfg cfg = OFPUTIL_ASYNC_CFG_INIT;
     uint32_t types = (1u << OAM_PACKET_IN | 1u << OAM_FLOW_REMOVED
                       | 1u << OAM_PORT_STATUS);
 
-    cfg.primary[OAM_PACKET_IN] = packets ? 1u << OFPR_ACTION : 0;
+    cfg.primary[OAM_PACKET_IN] = 0;
     cfg.primary[OAM_FLOW_REMOVED] =
         1u << OFPRR_DELETE | 1u << OFPRR_GROUP_DELETE;
     cfg.primary[OAM_PORT_STATUS] = (1u << OFPPR_ADD | 1u << OFPPR_DELETE
@@ -181,24 +176,6 @@ encode_set_config(enum ofp_version version)
     };
 
     return ofputil_encode_set_config(&config, version);
-}
-
-static struct ofpbuf *
-encode_packet_out(enum ofp_version version, uint32_t port,
-                  const void *packet, size_t size)
-{
-    struct ofpact_output output;
-    struct ofputil_packet_out po = {
-        .packet = packet, .packet_len = size, .buffer_id = UINT32_MAX,
-        .ofpacts = &output.ofpact, .ofpacts_len = sizeof output
-    };
-
-    match_init_catchall(&po.flow_metadata);
-    match_set_in_port(&po.flow_metadata, OFPP_CONTROLLER);
-    ofpact_init_OUTPUT(&output);
-    output.port = u16_to_ofp(port);
-    return ofputil_encode_packet_out(
-        &po, ofputil_protocol_from_ofp_version(version));
 }
 
 static struct ofpbuf *
@@ -392,7 +369,7 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
         refuse_switch(of, xasprintf("refuses generation %"PRIu64": another "
                                     "controller is newer", of->generation));
     } else if (of->state == ST_GROUPS && oh->xid == of->xid) {
-        /* The switch does not support groups, so it has none. */
+        /* The switch does not support groups. */
         send_request(of, flow_table_request(v), ST_FLOWS);
     } else if (!VLOG_DROP_WARN(&rl)) {
         char *s = ofp_to_string(oh, ntohs(oh->length), NULL, NULL, 1);
@@ -425,10 +402,10 @@ handle_features(struct openflow *of, const struct ofp_header *oh)
         return;
     }
     of->datapath = features.datapath_id;
-    reason = (features.auxiliary_id
-              ? xstrdup("the listener accepts auxiliary connections only")
-              : of->events.admit(&of->up, of->datapath, dial_peer(of->dial),
-                                 of->aux));
+    reason =
+        (features.auxiliary_id
+             ? xstrdup("the listener accepts auxiliary connections only")
+             : of->admit(&of->up, of->datapath, dial_peer(of->dial), of->aux));
     if (reason) {
         of->datapath = 0;
         refuse_switch(of, reason);
@@ -523,23 +500,6 @@ handle_flow_removed(struct openflow *of, const struct ofp_header *oh)
 }
 
 static void
-handle_packet(struct openflow *of, const struct ofp_header *oh)
-{
-    struct ofputil_packet_in pin;
-    uint32_t buffer_id;
-    size_t total;
-
-    if (!ofputil_decode_packet_in(oh, true, NULL, NULL, &pin, &total,
-                                  &buffer_id, NULL)
-        && (ntohll(pin.cookie) & FLOW_COOKIE_MASK) == FLOW_COOKIE_BASE) {
-        ofp_port_t port = pin.flow_metadata.flow.in_port.ofp_port;
-
-        of->events.packet(&of->up, ofp_to_u16(port), pin.packet,
-                          pin.packet_len, of->aux);
-    }
-}
-
-static void
 handle_reply(struct openflow *of, struct ofpbuf *msg)
 {
     enum ofp_version v = get_version(of);
@@ -551,7 +511,7 @@ handle_reply(struct openflow *of, struct ofpbuf *msg)
     } else if (of->state == ST_ROLE) {
         of->newest = 0;
         rconn_send(of->rconn, encode_set_config(v), NULL);
-        rconn_send(of->rconn, encode_set_async(v, of->events.packet), NULL);
+        rconn_send(of->rconn, encode_set_async(v), NULL);
         send_request(of, ofputil_encode_port_desc_stats_request(v, OFPP_ANY),
                      ST_PORTS);
     } else if (of->state == ST_PORTS) {
@@ -582,9 +542,6 @@ handle_message(struct openflow *of, struct ofpbuf *msg)
     } else if (type == OFPTYPE_FLOW_REMOVED && of->state >= ST_IDLE
                && of->state != ST_REFUSED) {
         handle_flow_removed(of, oh);
-    } else if (type == OFPTYPE_PACKET_IN && of->events.packet
-               && of->state >= ST_IDLE && of->state != ST_REFUSED) {
-        handle_packet(of, oh);
     } else if (type != OFPTYPE_HELLO && type == reply_types[of->state]
                && oh->xid == of->xid) {
         handle_reply(of, msg);
@@ -598,7 +555,6 @@ openflow_destroy(struct driver *driver)
 
     dial_destroy(of->dial);
     rconn_destroy(of->rconn);
-    rconn_packet_counter_destroy(of->packets);
     flow_table_destroy(of->wanted);
     flow_table_destroy(of->there);
     flow_table_destroy(of->dump);
@@ -783,19 +739,6 @@ openflow_is_down(const struct driver *driver, uint32_t port)
     return port < OPENFLOW_MAX_PORTS && bitmap_is_set(of->down, port);
 }
 
-static bool
-openflow_send(struct driver *driver, uint32_t port, const void *packet,
-              size_t size)
-{
-    struct openflow *of = openflow_cast(driver);
-
-    return (of->state >= ST_IDLE && of->state != ST_REFUSED && of->in_sync
-            && !rconn_send_with_limit(
-                of->rconn, encode_packet_out(get_version(of), port, packet,
-                                             size),
-                of->packets, MAX_PACKETS));
-}
-
 static struct driver_status
 openflow_get_status(const struct driver *driver)
 {
@@ -871,23 +814,23 @@ static const struct driver_class openflow_class = {
     .get_status = openflow_get_status,
     .to_json = openflow_to_json,
     .is_down = openflow_is_down,
-    .send = openflow_send,
 };
 
 /* Returns a driver for the switch with the OpenFlow listener 'target'.  'aux'
- * is passed to 'events', which is copied. */
+ * is passed to 'admit'. */
 struct driver *
-openflow_create(const char *target, const struct driver_events *events,
-                void *aux)
+openflow_create(const char *target, driver_admit_func *admit, void *aux)
 {
     struct openflow *of = xzalloc(sizeof *of);
 
-    *of = (struct openflow) {
-        .up.class = &openflow_class, .target = xstrdup(target),
-        .rconn = rconn_create(5, 0, DSCP_DEFAULT, VERSIONS),
-        .dial = dial_create(target, VERSIONS),
-        .packets = rconn_packet_counter_create(), .events = *events,
-        .aux = aux, .wanted = flow_table_create(), .there = flow_table_create()
-    };
+    *of =
+        (struct openflow){ .up.class = &openflow_class,
+                           .target = xstrdup(target),
+                           .rconn = rconn_create(5, 0, DSCP_DEFAULT, VERSIONS),
+                           .dial = dial_create(target, VERSIONS),
+                           .admit = admit,
+                           .aux = aux,
+                           .wanted = flow_table_create(),
+                           .there = flow_table_create() };
     return &of->up;
 }

@@ -22,11 +22,11 @@
  * generation, and the switch refuses an older generation.  It then says which
  * one it has seen: after a loss of the databases the leader's may be too old.
  *
- * Messages of a switch are not trusted.  Its datapath id must be admitted
- * (struct driver_events), invalid messages and timeouts close the connection,
- * unexpected messages are ignored, there is at most one dump a second, and
- * dumps become rarer while a switch does not apply the changes.  An error to
- * changes is the driver's 'reason' until a dump is as desired.
+ * Messages of a switch are not trusted.  Its datapath id must be admitted,
+ * invalid messages and timeouts close the connection, unexpected messages are
+ * ignored, there is at most one dump a second, and dumps become rarer while a
+ * switch does not apply the changes.  An error to changes is the driver's
+ * 'reason' until a dump is as desired.
  *
  * See driver.h.  Memory is bounded for a slow switch: at most one dump or one
  * batch of changes is in flight. */
@@ -38,8 +38,8 @@ struct ofpbuf;
 /* Port numbers below this are tracked. */
 #define OPENFLOW_MAX_PORTS 0xff00
 
-struct driver *openflow_create(const char *target,
-                               const struct driver_events *, void *aux);
+struct driver *openflow_create(const char *target, driver_admit_func *,
+                               void *aux);
 
 /* For tests: handles 'msg' as the switch's reply to the pending request, or to
  * the next one if none is pending. */

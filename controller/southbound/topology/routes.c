@@ -9,6 +9,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/host-names.h"
 #include "controller/model/iteration-traffic.h"
 #include "policies/policy.h"
 #include "util.h"
@@ -360,7 +361,7 @@ find_hosts(const struct cluster *c, const struct topology *t)
 
     SHASH_FOR_EACH (node, &c->hosts) {
         const struct host *host = node->data;
-        const char *name = host_short_name(c, host);
+        const char *name = host_short_name(host);
         int index = topology_find_host(t, host->name);
 
         hosts[host->index] =

@@ -8,8 +8,7 @@
  * Paths follow the topology.  Information from switches and hosts can be
  * forged, so the topology comes only from a file that an operator writes
  * (topology.schema.json).  A switch reports only its identity and which of its
- * ports are down.  Link checks compare the cables with the file and raise
- * alarms; no decision reads their result.
+ * ports are down.
  *
  *    error = topology_read("fabric.json", &t);
  *    for (size_t i = 0; i < t->n_switches; i++) {

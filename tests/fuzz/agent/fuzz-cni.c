@@ -14,8 +14,6 @@
 #include "base/name.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Checks that the names for the agent are valid names. */
 static void
 check_identity(const struct cni_request *r)

@@ -34,7 +34,6 @@
 
 #define HOST "h0"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void __wrap_ovsdb_cs_run(struct ovsdb_cs *, struct ovs_list *events);
 void __wrap_jsonrpc_session_run(struct jsonrpc_session *);
 struct jsonrpc_msg *__wrap_jsonrpc_session_recv(struct jsonrpc_session *);

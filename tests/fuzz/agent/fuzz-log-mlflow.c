@@ -4,13 +4,10 @@
 
 #include <config.h>
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "tests/fuzz/agent/fuzz-log-decoder.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -14,8 +14,6 @@
 #include "tests/fuzz/agent/fuzz-log-decoder.h"
 #include "wire/log-expression.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Returns the first line of the text at '*datap' and moves that behind it. */
 static char *
 take_line(const uint8_t **datap, size_t *sizep)

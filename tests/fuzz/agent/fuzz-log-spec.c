@@ -3,7 +3,6 @@
 /* Fuzzes the specifications of logs: the rules of an operator, and the
  * argument of "stagecoach run --log". */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,8 +11,6 @@
 #include "base/name.h"
 #include "tests/fuzz/must.h"
 #include "wire/log-spec.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 check(const struct log_spec *s)

@@ -6,14 +6,11 @@
 
 #include <config.h>
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "crc32c.h"
 #include "tests/fuzz/agent/fuzz-log-decoder.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static size_t
 put_sum(uint8_t *to, const uint8_t *data, size_t size)

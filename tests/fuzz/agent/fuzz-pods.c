@@ -11,8 +11,6 @@
 #include "base/name.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Checks that the agent accepts what it is called with. */
 static void
 check_identity(const struct pod_identity *id)

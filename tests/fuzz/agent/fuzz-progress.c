@@ -15,8 +15,6 @@
 #include "tests/fuzz/must.h"
 #include "wire/progress-datagram.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Checks that 'name' is COJOB/JOB with two valid names. */
 static void
 check_name(char *name)

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "base/json-check.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/must.h"
 
 static const char *const names[] = { "one", "two", NULL };
 

@@ -15,8 +15,6 @@
     "{\"items\": [{\"metadata\": {\"name\": \"n1\", \"labels\": " \
     "{\"rack\": \"r1\"}}}, {\"metadata\": {\"name\": \"n2\"}}]}"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Checks that the tree of 'im' is complete. */
 static void
 check_tree(const struct import *im)

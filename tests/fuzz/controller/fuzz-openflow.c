@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Fuzzes the messages of a compromised switch to the controller; each message
- * replies to the last request.  Packet-in messages may contain link probes.
- * Only the controller can create a valid probe; the test also delivers valid
- * probes, unchanged or modified, at the right or another port. */
+ * replies to the last request. */
 
 #include <config.h>
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/drivers/openflow.h"
-#include "controller/southbound/topology/link-check.h"
-#include "controller/southbound/topology/topology.h"
 #include "flow.h"
 #include "openflow/openflow-common.h"
 #include "openvswitch/json.h"
@@ -25,64 +20,12 @@
 #include "openvswitch/vlog.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Two switches with a link between their ports 1, and the last probe sent by
- * each. */
-struct world {
-    struct link_check *lc;
-    uint8_t frames[2][LLDP_MAX_SIZE];
-    size_t sizes[2];
-};
-
 static char *
 admit(const struct driver *d, uint64_t datapath, const char *peer, void *aux)
 {
-    must(!peer && aux);
+    must(!peer && !aux);
     return NULL;
 }
-
-static bool
-send_frame(const struct topology_port *from, const struct topology_port *to,
-           const void *frame, size_t size, void *world_)
-{
-    struct world *w = world_;
-
-    must(from->sw == !to->sw && size <= LLDP_MAX_SIZE);
-    memcpy(w->frames[from->sw], frame, size);
-    w->sizes[from->sw] = size;
-    return true;
-}
-
-/* Delivers the packet from switch 0, and then twice a probe that was sent.
- * The first bytes of the packet select the probe, its receiving switch and
- * port, and the byte to modify. */
-static void
-take_packet(const struct driver *d, uint32_t port, const void *packet,
-            size_t size, void *world_)
-{
-    struct world *w = world_;
-    const uint8_t *p = packet;
-    uint8_t frame[LLDP_MAX_SIZE];
-    size_t n;
-
-    link_check_receive(w->lc, 0, port, packet, size);
-    if (size < 4) {
-        return;
-    }
-    n = w->sizes[p[0] & 1];
-    memcpy(frame, w->frames[p[0] & 1], n);
-    if (p[0] & 2 && p[2] < n) {
-        frame[p[2]] ^= p[3];
-    }
-    link_check_receive(w->lc, p[0] >> 2 & 1, p[1], frame, n);
-    link_check_receive(w->lc, p[0] >> 3 & 1, 1, frame, n);
-}
-
-static const struct driver_events events = {
-    .admit = admit,
-    .packet = take_packet,
-};
 
 static void
 want_something(struct driver *d)
@@ -139,23 +82,11 @@ take_message(const uint8_t **data, size_t *size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char name[] = "a";
-    static struct topology_switch switches[] = {
-        { .name = name, .datapath = 1 }, { .name = name, .datapath = 2 },
-    };
-    static struct topology_link link = { .ends = { { 0, 1 }, { 1, 1 } } };
-    const struct topology t = {
-        .switches = switches, .n_switches = 2, .links = &link, .n_links = 1,
-    };
-    const struct lldp_key key = { .bytes = "secret", .n = LLDP_MIN_KEY };
-    struct world w = { .lc = link_check_create(&t, &key) };
-    struct driver *d = openflow_create("unix:/nonexistent/switch", &events,
-                                       &w);
-    struct json *alarms = json_array_create_empty();
+    struct driver *d =
+        openflow_create("unix:/nonexistent/switch", admit, NULL);
 
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
     want_something(d);
-    link_check_run(w.lc, send_frame, &w);
     while (size >= sizeof(struct ofp_header)) {
         struct ofpbuf *msg = take_message(&data, &size);
 
@@ -164,11 +95,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(d);
     }
     json_destroy(d->class->to_json(d));
-    link_check_alarms(w.lc, alarms);
-    must(alarms->array.n <= 2);
-    json_destroy(alarms);
-    json_destroy(link_check_to_json(w.lc));
-    link_check_destroy(w.lc);
     d->class->destroy(d);
     return 0;
 }

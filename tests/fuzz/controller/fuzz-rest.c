@@ -19,8 +19,6 @@
 #include "tests/fuzz/must.h"
 #include "util.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Returns the value of the only query parameter, for any name. */
 static const char *
 get_query(const void *value, const char *name OVS_UNUSED)

@@ -13,8 +13,6 @@
 #include "openvswitch/json.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check_report(const struct telemetry_report *r)
 {

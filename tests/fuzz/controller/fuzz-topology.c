@@ -12,8 +12,6 @@
 #include "controller/southbound/topology/topology.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Checks that traffic between leaves uses ports that exist, for a positive
  * time. */
 static void

@@ -11,8 +11,6 @@
 #include "policies/policy.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check_policy(const struct policy *p)
 {

@@ -17,8 +17,6 @@
 /* Maximum number of transfers of a workload; more are valid, but slow. */
 #define MAX_TRANSFERS 100000
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Returns the number of transfers of the search in the simulator. */
 static size_t
 check_search(const struct search_spec *spec)

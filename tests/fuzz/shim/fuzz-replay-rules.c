@@ -10,8 +10,6 @@
 #include "shim/replay/rules.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check(const struct replay_rules *rules)
 {

@@ -6,8 +6,6 @@
 
 #include "tests/fuzz/shim/cc-frames.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -18,8 +18,6 @@
 
 #define SLOT 5
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static struct flow_cache *flows;
 static struct job_slots *slots;
 

@@ -10,8 +10,6 @@
 
 #define MAX_EACH 4
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 must_be_good(struct cc *cc)
 {

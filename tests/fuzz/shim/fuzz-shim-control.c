@@ -15,15 +15,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "shim/control/server.h"
 #include "tests/fuzz/must.h"
 #include "wire/shim-protocol.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t rate;
 static struct server *server;
@@ -166,10 +163,7 @@ talk(const uint8_t *data, size_t size)
     send(fd, data + half, size - half, MSG_NOSIGNAL);   /* It may be closed. */
     server_run(server);
     server_run(server);
-    for (int i = 0; i < 100; i++) {             /* For a capture. */
-        static const uint8_t frame[64];
-
-        tap_see(config.tap, i % 3, i & 1, frame, i % 65, 64, i);
+    for (int i = 0; i < 100; i++) {
         bursts_count(config.bursts, i % 3, BURSTS_TX, 64, i * 1000000);
     }
     server_run(server);
@@ -182,7 +176,6 @@ static void
 finish(void)
 {
     server_destroy(server);
-    tap_destroy(config.tap);
     flow_cache_destroy(config.flows);
     bursts_destroy(config.bursts);
     job_slots_destroy(config.slots);
@@ -196,7 +189,6 @@ prepare(void)
     config.slots = job_slots_create();
     config.bursts = bursts_create();
     config.flows = flow_cache_create(7);
-    config.tap = tap_create(1 << 16);
     must(!server_create(path, &config, &server));
     atexit(finish);
 }

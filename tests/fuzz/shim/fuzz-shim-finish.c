@@ -6,7 +6,6 @@
  * bytes are the frame. */
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,8 +27,6 @@ enum {
     SPLIT = 4,                  /* Two segments. */
     LRO = 8,                    /* The device has joined packets. */
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Makes 'm' a segment with exactly the 'size' bytes at 'data' and 'space'
  * bytes behind them.  Its second reference keeps it from being freed. */

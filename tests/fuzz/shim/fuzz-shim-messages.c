@@ -12,8 +12,6 @@
 #include "shim/cc/takeover-state.h"
 #include "tests/fuzz/shim/cc-frames.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const uint8_t local[16] = { 10, 0, 0, 1 }, remote[16] = { 10, 0, 0, 2 };
 
 struct world {

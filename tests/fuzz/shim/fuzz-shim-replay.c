@@ -19,8 +19,6 @@
 #include "shim/replay/rules.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const char text[] =
     "{\"host\": {\"addresses\": [\"10.0.0.1\", \"fd00::/16\"],"
     " \"macs\": [\"02:00:00:00:00:01\"]}, \"rate\": \"10Mbit\","

@@ -10,10 +10,7 @@
 #include <stdlib.h>
 
 #include "sim/workload/workload-coflow.h"
-#include "sim/workload/workload.h"
-#include "tests/fuzz/must.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/sim/fuzz-workload.h"
 
 static void
 check_cojob(const struct workload *w, const struct workload_cojob *cojob)
@@ -44,17 +41,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stream = fmemopen(copy, size, "r");
     must(stream);
     error = workload_coflow_read("f", stream, data[0] == ' ' ? 2 : 0, &w);
-    must(!error == !!w);
-    if (w) {
-        must(w->n_cojobs >= 1);
-        for (size_t i = 0; i < w->n_cojobs; i++) {
-            check_cojob(w, &w->cojobs[i]);
-        }
-    } else {
-        must_be_message(error, "f:");
-    }
-    workload_destroy(w);
-    free(error);
+    must_be_workload(w, error, check_cojob);
     fclose(stream);
     free(copy);
     return 0;

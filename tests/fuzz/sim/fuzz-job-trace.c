@@ -10,26 +10,15 @@
 #include <stdlib.h>
 
 #include "sim/workload/workload-jobs.h"
-#include "sim/workload/workload.h"
-#include "tests/fuzz/must.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/sim/fuzz-workload.h"
 
 static void
 check_cojob(const struct workload *w, const struct workload_cojob *cojob)
 {
     must(cojob->n_jobs >= 1 && cojob->n_rungs >= 1 && cojob->arrival >= 0);
     for (size_t i = 0; i < cojob->n_jobs; i++) {
-        const struct workload_job *job = &cojob->jobs[i];
-
-        must(job->n_transfers > 0 && job->compute >= 0);
-        for (size_t j = 0; j < job->n_transfers; j++) {
-            const struct workload_transfer *t = &job->transfers[j];
-
-            must(t->src >= 0 && t->src < w->fabric->n_hosts);
-            must(t->dst >= 0 && t->dst < w->fabric->n_hosts);
-            must(t->src != t->dst && t->bytes > 0);
-        }
+        must(cojob->jobs[i].n_transfers > 0 && cojob->jobs[i].compute >= 0);
+        must_have_hosts(w, &cojob->jobs[i]);
     }
 }
 
@@ -50,17 +39,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stream = fmemopen(copy, size, "r");
     must(stream);
     error = workload_jobs_read("f", stream, &options, &w);
-    must(!error == !!w);
-    if (w) {
-        must(w->n_cojobs >= 1);
-        for (size_t i = 0; i < w->n_cojobs; i++) {
-            check_cojob(w, &w->cojobs[i]);
-        }
-    } else {
-        must_be_message(error, "f:");
-    }
-    workload_destroy(w);
-    free(error);
+    must_be_workload(w, error, check_cojob);
     fclose(stream);
     free(copy);
     return 0;

@@ -9,22 +9,13 @@
 #include <stdlib.h>
 
 #include "sim/workload/workload-recording.h"
-#include "sim/workload/workload.h"
-#include "tests/fuzz/must.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/sim/fuzz-workload.h"
 
 static void
 check_cojob(const struct workload *w, const struct workload_cojob *cojob)
 {
     must(cojob->n_jobs == 1 && cojob->n_rungs == 1 && cojob->arrival >= 0);
-    for (size_t i = 0; i < cojob->jobs->n_transfers; i++) {
-        const struct workload_transfer *t = &cojob->jobs->transfers[i];
-
-        must(t->src >= 0 && t->src < w->fabric->n_hosts);
-        must(t->dst >= 0 && t->dst < w->fabric->n_hosts);
-        must(t->src != t->dst && t->bytes > 0);
-    }
+    must_have_hosts(w, cojob->jobs);
 }
 
 int
@@ -34,17 +25,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct workload *w;
     char *error = workload_recording_from_string("f", text, &w);
 
-    must(!error == !!w);
-    if (w) {
-        must(w->n_cojobs >= 1);
-        for (size_t i = 0; i < w->n_cojobs; i++) {
-            check_cojob(w, &w->cojobs[i]);
-        }
-    } else {
-        must_be_message(error, "f:");
-    }
-    workload_destroy(w);
-    free(error);
+    must_be_workload(w, error, check_cojob);
     free(text);
     return 0;
 }

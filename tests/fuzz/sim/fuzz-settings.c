@@ -11,8 +11,6 @@
 #include "sim/workload/workload-jobs.h"
 #include "tests/fuzz/must.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check_generate(const char *text)
 {

@@ -9,21 +9,16 @@
 #include <stdlib.h>
 
 #include "sim/workload/workload-scenario.h"
-#include "sim/workload/workload.h"
-#include "tests/fuzz/must.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/sim/fuzz-workload.h"
 
 static void
 check_job(const struct workload *w, const struct workload_job *job)
 {
     must(job->compute >= 0 && job->devices >= 1);
+    must_have_hosts(w, job);
     for (size_t i = 0; i < job->n_transfers; i++) {
         const struct workload_transfer *t = &job->transfers[i];
 
-        must(t->src >= 0 && t->src < w->fabric->n_hosts);
-        must(t->dst >= 0 && t->dst < w->fabric->n_hosts);
-        must(t->bytes > 0 && t->src != t->dst);
         must(t->shard < job->n_shards && t->phase < job->n_phases);
     }
 }
@@ -52,17 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct workload *w;
     char *error = workload_scenario_from_string("f", text, &w);
 
-    must(!error == !!w);
-    if (w) {
-        must(w->n_cojobs >= 1 && w->n_stages >= w->n_cojobs);
-        for (size_t i = 0; i < w->n_cojobs; i++) {
-            check_cojob(w, &w->cojobs[i]);
-        }
-    } else {
-        must_be_message(error, "f:");
-    }
-    workload_destroy(w);
-    free(error);
+    must_be_workload(w, error, check_cojob);
     free(text);
     return 0;
 }

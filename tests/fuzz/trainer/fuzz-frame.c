@@ -20,8 +20,6 @@
 
 #define MAX_BODY 65536
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 repair_frames(uint8_t *p, size_t size)
 {

@@ -17,8 +17,6 @@
 
 #define MAX_SAMPLES 50
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static char *
 read_ratings(FILE *stream)
 {

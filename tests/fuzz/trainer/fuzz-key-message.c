@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/must.h"
@@ -17,8 +16,6 @@
 #define N_NODES 3
 #define FRAME_BYTES 6           /* Kind, origin, sender, operation, and the
                                  * body's length in floats. */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct key_range ranges[] = { { 6, 1 }, { 3, 5 } };
 

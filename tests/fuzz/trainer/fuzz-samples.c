@@ -8,15 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/fuzz/fuzz-file.h"
 #include "trainer/data/readers.h"
 
 #define MAX_SAMPLES 50
 #define N_INPUTS 1000
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Reads every byte of the array. */
 static char *

@@ -12,8 +12,6 @@
 #include "tests/fuzz/must.h"
 #include "trainer/balance/speed-profile.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void
 check_worker(const struct speed_profile_set *set, int rank)
 {

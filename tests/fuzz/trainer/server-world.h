@@ -288,11 +288,16 @@ world_frame(struct world *world, struct conn *conn, enum frame_type type,
         }
         break;
     case FRAME_INIT:
-    case FRAME_READ:
-    case FRAME_UPDATE:
         frame.range.n = WORLD_PARAMETERS;
-        frame.sequence = (type != FRAME_INIT
-                          ? server->members[rank].sequence + 1 : 0);
+        break;
+    case FRAME_UPDATE_KEYS:
+    case FRAME_READ_KEYS:
+        frame.keys = (struct frame_keys){
+            .first = choice % 16,
+            .n = 1,
+            .width = type == FRAME_UPDATE_KEYS ? 2 : 0,
+        };
+        frame.sequence = server->members[rank].sequence + 1;
         break;
     case FRAME_PUSH:
     case FRAME_PART:

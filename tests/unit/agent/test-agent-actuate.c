@@ -339,7 +339,7 @@ UNIT_TEST(only_three_members_are_required)
     assert_string_equal(p.metric, "");
 }
 
-/* What anybody on the host can send, and what is said about it. */
+/* What any process of the host can send, and the replies. */
 #define NO_ITERATION "/iteration: not an integer; expected 0 to 2^53"
 #define AB "\"cojob\":\"a\",\"job\":\"b\","
 #define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"

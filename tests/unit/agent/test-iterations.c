@@ -7,8 +7,6 @@
 #include <config.h>
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/progress/iterations.h"
 #include "tests/unit/unit-test.h"

@@ -3,13 +3,12 @@
 /* What a pod is called, by its cgroup and by its labels. */
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
 #include "agent/launch/pod-identity.h"
+#include "agent/launch/pod-path.h"
 #include "tests/unit/unit-test.h"
 
 #define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"
@@ -84,7 +83,7 @@ UNIT_TEST(knows_the_labels_of_others)
     static const struct {
         const char *labels;
         const char *annotations;
-        const char *job;        /* NULL: nobody's. */
+        const char *job; /* NULL: of no job. */
         const char *cojob;
         int rung;
     } cases[] = {
@@ -174,60 +173,6 @@ UNIT_TEST(knows_the_labels_of_others)
         }
         json_decref((json_t *) pod.labels);
         json_decref((json_t *) pod.annotations);
-    }
-}
-
-/* Pods with several of these labels, which a seed chooses, and others, some
- * of them as annotations: the job is that of the first one. */
-UNIT_TEST(the_first_label_of_the_table_decides)
-{
-    static const char *const keys[] = {
-        "katib.kubeflow.org/trial",
-        "jobset.sigs.k8s.io/jobset-name",
-        "leaderworkerset.sigs.k8s.io/name",
-        "training.kubeflow.org/job-name",
-        "pytorch-job-name",
-        "tf-job-name",
-        "mpi-job-name",
-        "volcano.sh/job-name",
-        "ray.io/cluster",
-        "scheduling.k8s.io/group-name",
-        "kueue.x-k8s.io/pod-group-name",
-        "scheduling.x-k8s.io/pod-group",
-        "batch.kubernetes.io/job-name",
-        "job-name",
-    };
-
-    srandom(51);
-    for (int i = 0; i < 100; i++) {
-        bool indexed = random() % 2;
-        const char *first = NULL;
-        struct pod_identity id;
-        json_t *parts[] = { json_object(), json_object() };
-        struct pod pod = { "pod-0", "ml", parts[0], parts[1] };
-        char wanted[8], value[8];
-
-        for (size_t k = N_ELEMENTS(keys); k--;) {
-            if (!(random() % 5)) {
-                snprintf(value, sizeof value, "j%zu", k);
-                json_object_set_new(parts[random() % 2], keys[k],
-                                    json_string(value));
-                if (k < 12 || indexed) {
-                    first = strcpy(wanted, value);
-                }
-            }
-        }
-        if (indexed) {
-            json_object_set_new(parts[random() % 2],
-                                "batch.kubernetes.io/job-completion-index",
-                                json_string("0"));
-        }
-        json_object_set_new(parts[0], "app.kubernetes.io/name",
-                            json_string("x"));
-        assert_null(pod_identity_read(&pod, &id));
-        assert_string_equal(id.job, first ? wanted : "");
-        json_decref(parts[0]);
-        json_decref(parts[1]);
     }
 }
 

@@ -2,7 +2,6 @@
 
 /* What launchers share: names of stages, requests to the agent. */
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +145,12 @@ UNIT_TEST(tasks_stay_where_a_scheduler_has_put_them)
           false },
         { "/kubepods.slice/kubepods-burstable.slice/" POD "/cri-1.scope",
           "/kubepods.slice/kubepods-burstable.slice/" POD, false },
+        { "/slurmstepd.scope/job_7/kubepods/pod" UID "/c1",
+          "/slurmstepd.scope/job_7", false },
+        { "/kubepods/pod" UID "/slurmstepd.scope/job_7", "/kubepods/pod" UID,
+          false },
         { "/kubepods/burstable", NULL, false },
+        { "/kubepods/burstable/pod12345678", NULL, false },
         { "/a/pod" UID, NULL, false },
     };
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "agent/identify/environ.h"
-#include "agent/identify/process.h"
 #include "agent/tail/log-decoder.h"
 #include "tests/unit/agent/log-feed.h"
 #include "tests/unit/unit-test.h"
@@ -145,8 +144,9 @@ UNIT_TEST(csv_finds_columns_by_the_head)
     log_feed_close();
 }
 
-/* What loggers and bars write: padded names, a header of its own after a
- * restart, colours, carriage returns, and commas in large numbers. */
+/* What loggers and bars write, in pieces of 1 to 128 bytes: padded names, a
+ * header of its own after a restart, colours, carriage returns, and commas in
+ * large numbers. */
 UNIT_TEST(lines_of_the_world_are_read)
 {
     static const struct {
@@ -160,6 +160,8 @@ UNIT_TEST(lines_of_the_world_are_read)
         { "csv:/x,iteration=epoch,metric=loss",
           "epoch,acc,loss\n0,0.8,0.5\n1,0.9,0.4\nepoch,loss,acc\n2,0.3,0.7\n",
           2, 0.3 },
+        { "csv:/x,iteration=epoch,metric=loss",
+          "epoch,loss\r1,2\n\r\n\033[32m3,4\033[0m\n\r\n", 3, 4 },
         { "csv:/x,iteration=epoch", "epoch,acc\n5,0.8\nacc,epoch\n0.9,1\n", 1,
           0 },
         { "csv:/x,iteration=step,metric=n",
@@ -172,86 +174,28 @@ UNIT_TEST(lines_of_the_world_are_read)
           "\033[1;32m7/10\033[0m loss \033[31m0.5\033[0m\033[K\r\033[A", 7,
           0.5 },
         { "regex:/x,iteration=step ([0-9,]+)", "step 1,2\nstep 3,45\n", 3, 0 },
+        { "json-lines:/x,metric=a/b/c",
+          "{\"iteration\": 3, \"a\": {\"b/c\": 0.5, \"b\": 7}}\n", 3, 0.5 },
         { "json-lines:/x,metric=loss",
           "\xef\xbb\xbf{\"iteration\": \"1,000\", \"loss\": 2}\r\n", 1000, 2 },
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        log_feed_open(cases[i].spec);
-        log_feed(cases[i].text);
-        assert_int_equal(log_feed_decoder->malformed, 0);
-        if (log_feed_spec.keys[LOG_METRIC]) {
-            log_feed_told(cases[i].iteration, cases[i].value);
-        } else {
+    for (size_t n = 1; n < 200; n += n) {
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+            const char *text = cases[i].text;
+            size_t length = strlen(text);
+
+            log_feed_open(cases[i].spec);
+            for (size_t at = 0; at < length; at += n) {
+                log_decoder_feed(log_feed_decoder, text + at,
+                                 MIN(n, length - at));
+            }
+            assert_int_equal(log_feed_decoder->malformed, 0);
             assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
             assert_int_equal(log_feed_last.iteration, cases[i].iteration);
+            assert_true(log_feed_last.value == cases[i].value);
+            log_feed_close();
         }
-        log_feed_close();
-    }
-}
-
-/* Puts 'n' into 'text' as "1234" or "1,234". */
-static void
-format_count(char text[16], int n, bool grouped)
-{
-    if (grouped && n >= 1000) {
-        snprintf(text, 16, "%d,%03d", n / 1000, n % 1000);
-    } else {
-        snprintf(text, 16, "%d", n);
-    }
-}
-
-/* A CSV in pieces and in all ways of writing, from 12 seeds: only the last
- * line's numbers are told, and no line is malformed. */
-UNIT_TEST(a_csv_may_be_written_in_many_ways)
-{
-    static const char *const ends[] = { "\n", "\r\n", "\r", "\n\r\n" };
-    static const char *const names[] = { "epoch", "loss", "acc", "note" };
-
-    for (unsigned int seed = 0; seed < 12; seed++) {
-        struct ds text = DS_EMPTY_INITIALIZER;
-        int n = 990 + seed, order[] = { 0, 1, 2, 3 };
-        char count[16];
-
-        srand(seed);
-        ds_put_cstr(&text, rand() % 2 ? "\xef\xbb\xbf" : "");
-        for (int i = 0; i < 30; i++) {
-            if (i % 10 == 0) { /* A header, after a restart too. */
-                int other = rand() % 4, kept = order[other];
-
-                order[other] = order[0];
-                order[0] = kept;
-            }
-            for (int c = 0; c < 4; c++) {
-                const char *blanks = rand() % 2 ? "" : "  ";
-
-                format_count(count, n + i, rand() % 2);
-                ds_put_cstr(&text, c ? "," : rand() % 2 ? "\033[32m" : "");
-                if (i % 10 == 0) {
-                    ds_put_format(&text, "%s%s%s", blanks, names[order[c]],
-                                  blanks);
-                } else if (order[c] == 0) {
-                    ds_put_format(&text, strchr(count, ',') ? "\"%s\"" : "%s",
-                                  count);
-                } else {
-                    ds_put_format(&text, "%s%d.%d%s", blanks, order[c], i,
-                                  blanks);
-                }
-            }
-            ds_put_cstr(&text, "\033[0m");
-            ds_put_cstr(&text, ends[rand() % 4]);
-        }
-        log_feed_open("csv:/x,iteration=epoch,metric=loss");
-        for (size_t at = 0; at < text.length;) {
-            size_t size = MIN(1 + rand() % 40, text.length - at);
-
-            log_decoder_feed(log_feed_decoder, text.string + at, size);
-            at += size;
-        }
-        log_feed_told(n + 29, 1.29);
-        assert_int_equal(log_feed_decoder->malformed, 0);
-        log_feed_close();
-        ds_destroy(&text);
     }
 }
 
@@ -366,27 +310,4 @@ UNIT_TEST(an_environment_is_searched_for_a_name)
     assert_string_equal(environ_get(text, sizeof text, name), "csv:/a");
     assert_null(environ_get(text, sizeof text - 1, name));
     assert_null(environ_get(text, 0, name));
-}
-
-UNIT_TEST(a_sender_is_in_the_cgroup_of_version_2)
-{
-    static const struct {
-        const char *text, *path;
-    } cases[] = {
-        { "0::/stagecoach/asha/t0\n", "/stagecoach/asha/t0" },
-        { "4:cpu:/x\n1:name=systemd:/y\n0::/a", "/a" },
-        { "4:cpu:/x\n10::/y\n", NULL },
-        { "0::/a-path-that-is-longer-than-there-is-room-for\n", NULL },
-        { "", NULL },
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char path[32];
-        bool found = process_parse_cgroup(cases[i].text, path, sizeof path);
-
-        assert_int_equal(found, cases[i].path != NULL);
-        if (found) {
-            assert_string_equal(path, cases[i].path);
-        }
-    }
 }

@@ -88,8 +88,6 @@ claim_of(const struct fixture *f, pid_t pid)
 
 FIXTURE_TEST(an_answer_is_a_claim)
 {
-    struct fixture *f = *state;
-
     f->pids[0] = start("SLURM_JOB_ID=7");
     f->pids[1] = start("HOME=/");
     questions_add(f->questions, f->pids[0], getuid());
@@ -104,8 +102,6 @@ FIXTURE_TEST(an_answer_is_a_claim)
 /* Many processes of one user take one turn each, as the one of another. */
 FIXTURE_TEST(users_are_answered_in_turn)
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < N - 1; i++) {
         f->pids[i] = start("HOME=/");
         questions_add(f->questions, f->pids[i], 1);
@@ -119,7 +115,6 @@ FIXTURE_TEST(users_are_answered_in_turn)
 /* A process that belonged to no job does when its parent is claimed. */
 FIXTURE_TEST(descendants_are_asked_about_again)
 {
-    struct fixture *f = *state;
     struct claim_what what = { CLAIMS_PROCESS, getpid() };
 
     f->pids[0] = start("HOME=/");
@@ -136,7 +131,6 @@ FIXTURE_TEST(descendants_are_asked_about_again)
  * answered, and the first has old ones forgotten. */
 FIXTURE_TEST(a_user_cannot_fill_the_table)
 {
-    struct fixture *f = *state;
     struct users *users = &f->registry.users;
     struct shares *table = &users->questions;
     long long now = 1000;
@@ -163,7 +157,6 @@ FIXTURE_TEST(a_user_cannot_fill_the_table)
  * nothing. */
 FIXTURE_TEST(processes_of_a_pod_are_one_user)
 {
-    struct fixture *f = *state;
     struct users *users = &f->registry.users;
     char *mount = cgroup_mount_from("/proc/mounts");
     char *outer = xasprintf("%s/sct-%d", mount, (int) getpid());

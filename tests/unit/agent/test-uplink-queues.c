@@ -96,7 +96,7 @@ UNIT_TEST(levels_have_the_queues_that_are_there)
         print_message("%s\n", cases[i].make);
         if (system(make)) {
             assert_false(cases[i].everywhere);
-            print_message("    is not to be had here\n");
+            print_message("    is not available here\n");
         } else {
             assert_int_equal(uplink_queues_find(rs, if_nametoindex(iface),
                                                 cases[i].levels, &q),

@@ -5,8 +5,6 @@
 #include <config.h>
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/actuate/bypass.h"
 #include "tests/unit/unit-test.h"

@@ -12,7 +12,7 @@ static const struct {
     uint32_t has[3];
     const char *offers;
     int goes;    /* Index of an offer, -1: the new entry is refused. */
-    int refused; /* User for whom it counts, -1: nobody. */
+    int refused; /* User for whom it counts, or -1. */
 } choices[] = {
     /* Who has most gives up one, idle or not. */
     { { 0, 12, 0 }, "B", 0, 1 },

@@ -70,16 +70,18 @@ run(const char *what, const char *range, size_t n_threads)
                               .n_policies = 2 };
     struct outcome o = { .json = NULL };
     struct placements *results;
+    size_t n_done;
     int fd = mkstemp(file);
 
     assert_true(fd >= 0);
     close(fd);
     assert_null(seed_range_parse(range, &setting.seeds));
-    o.error = sim_seeds_run(&args, &results);
+    o.error = sim_seeds_run(&args, &results, &n_done);
     if (results) {
         size_t size;
         FILE *stream = open_memstream(&o.json, &size);
 
+        assert_int_equal(n_done, setting.seeds.n);
         placements_put_json(results, stream);
         fclose(stream);
         assert_null(json_read_file(file, &o.csv));

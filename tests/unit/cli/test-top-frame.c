@@ -2,7 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdint.h>
-
 #include "order/problem/announcement.h"
 #include "tests/unit/unit-test.h"
 

@@ -3,8 +3,6 @@
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "order/baselines/baselines.h"
 #include "order/order.h"

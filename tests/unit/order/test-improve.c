@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdint.h>
-
 #include "order/order.h"
 #include "order/problem/iteration-weight.h"
 #include "tests/unit/unit-test.h"

@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "order/lookahead/judge.h"

@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"

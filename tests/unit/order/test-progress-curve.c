@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "order/problem/progress-curve.h"
 #include "tests/unit/order/order-instance.h"
@@ -453,4 +452,35 @@ UNIT_TEST(missing_samples_take_their_usual_distance)
     progress_curve_add(&curve, 30, 0.65, 30);
     assert_float_equal(progress_curve_to_theta(&curve, &options, 39), 1, 0);
     assert_float_equal(progress_curve_to_theta(&curve, &options, 60), 1, 0);
+}
+
+/* The deviation grows with the way. */
+UNIT_TEST(predicts_a_metric)
+{
+    static const double starts[] = { 0, -3 };
+
+    for (size_t i = 0; i < N_ELEMENTS(starts); i++) {
+        struct progress_curve curve;
+        double limit = starts[i] + 0.9, mean, sd, further, sd_further;
+
+        progress_curve_init(&curve, 0);
+        add_samples(&curve, limit, 0.8, 0.5, 3, 2, 0);
+        assert_false(progress_curve_predict(&curve, 20, &mean, &sd));
+        add_samples(&curve, limit, 0.8, 0.5, 8, 2, 0);
+        assert_true(progress_curve_predict(&curve, 20, &mean, &sd));
+        assert_within(mean, curve_at(limit, 0.8, 0.5, 20), 1e-3);
+        assert_true(progress_curve_predict(&curve, 40, &further, &sd_further));
+        assert_true(further > mean && sd_further > sd && sd > 0);
+    }
+}
+
+UNIT_TEST(predicts_no_accuracy_above_1)
+{
+    struct progress_curve curve;
+    double mean, sd;
+
+    progress_curve_init(&curve, 0);
+    add_samples(&curve, 1.5, 1.2, 0.2, 8, 1, 0);
+    assert_true(progress_curve_predict(&curve, 1e6, &mean, &sd));
+    assert_true(mean < 1 && sd > 0.05);
 }

@@ -2,8 +2,6 @@
 
 #include <config.h>
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "scenario/scenario.h"

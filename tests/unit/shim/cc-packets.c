@@ -2,7 +2,6 @@
 
 #include "tests/unit/shim/cc-packets.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 

@@ -72,7 +72,9 @@ int world_set_up(void **state);
 int world_set_up_strict(void **state);  /* The switch serves the ranks. */
 int world_tear_down(void **state);
 
-#define WORLD_TEST(NAME) UNIT_TEST_BETWEEN(NAME, world_set_up, world_tear_down)
+#define WORLD_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, world_set_up, world_tear_down, struct world *w)
+
 struct packet_spec world_spec(struct world *w, int from, uint16_t port,
                               uint8_t flags);
 struct verdict world_leave(struct world *w, int from, struct cc_packet *p,

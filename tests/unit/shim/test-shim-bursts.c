@@ -3,7 +3,6 @@
 /* Trains of packets made by rule and by chance, and what is seen of them. */
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/classify/bursts.h"

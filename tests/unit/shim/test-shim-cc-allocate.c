@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "shim/cc/allocate.h"
 #include "tests/unit/unit-test.h"

@@ -34,6 +34,9 @@ set_up(void **state)
     return 0;
 }
 
+#define EMPTY_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, world_tear_down, struct world *w)
+
 /* Lets 'ns' pass without data, and drops the messages of the sender's shim if
  * 'lossy'.  Returns their number. */
 static int
@@ -54,11 +57,8 @@ be_silent(struct world *w, uint64_t ns, bool lossy)
 
 /* The floor is a segment each 5 ms: by silence alone the receiver would need
  * 10 ms to detect that the flow has no data. */
-UNIT_TEST_BETWEEN(a_flow_without_data_gives_up_its_share, set_up,
-                  world_tear_down)
+EMPTY_TEST(a_flow_without_data_gives_up_its_share)
 {
-    struct world *w = *state;
-
     world_obey(w, flows, 3, 100 * MS);
     assert_true(obedient_rate(w, &flows[0]) > 80 * MBIT);
     assert_true(obedient_rate(w, &flows[1]) < 6 * MBIT);
@@ -90,24 +90,21 @@ pause_first(struct world *w, int waits, uint64_t late)
     return obedient_rate(w, &flows[1]);
 }
 
-UNIT_TEST_BETWEEN(a_flow_with_queued_data_keeps_its_share, set_up,
-                  world_tear_down)
+EMPTY_TEST(a_flow_with_queued_data_keeps_its_share)
 {
-    assert_true(pause_first(*state, 0, MS) < 6 * MBIT);
+    assert_true(pause_first(w, 0, MS) < 6 * MBIT);
 }
 
 /* What does not arrive is granted again, little by little, until some time
  * after the last report. */
-UNIT_TEST_BETWEEN(a_flow_that_waits_for_its_uplink_lends_its_share, set_up,
-                  world_tear_down)
+EMPTY_TEST(a_flow_that_waits_for_its_uplink_lends_its_share)
 {
-    assert_in_range(pause_first(*state, 0, 3 * MS), 10 * MBIT, 25 * MBIT);
-    assert_true(pause_first(*state, 0, 0) < 6 * MBIT);
+    assert_in_range(pause_first(w, 0, 3 * MS), 10 * MBIT, 25 * MBIT);
+    assert_true(pause_first(w, 0, 0) < 6 * MBIT);
 }
 
-UNIT_TEST_BETWEEN(a_busy_uplink_is_reported_each_5_ms, set_up, world_tear_down)
+EMPTY_TEST(a_busy_uplink_is_reported_each_5_ms)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
 
     world_obey(w, flows, 1, 100 * MS);
@@ -118,18 +115,14 @@ UNIT_TEST_BETWEEN(a_busy_uplink_is_reported_each_5_ms, set_up, world_tear_down)
     assert_in_range(sender->n_messages, 4, 5);
 }
 
-UNIT_TEST_BETWEEN(a_flow_with_a_small_grant_may_wait_for_its_uplink, set_up,
-                  world_tear_down)
+EMPTY_TEST(a_flow_with_a_small_grant_may_wait_for_its_uplink)
 {
-    assert_true(pause_first(*state, 1, 3 * MS) < 6 * MBIT);
+    assert_true(pause_first(w, 1, 3 * MS) < 6 * MBIT);
 }
 
 /* A report that was sent too early does no harm. */
-UNIT_TEST_BETWEEN(a_flow_with_new_data_gets_its_share_back, set_up,
-                  world_tear_down)
+EMPTY_TEST(a_flow_with_new_data_gets_its_share_back)
 {
-    struct world *w = *state;
-
     world_obey(w, flows, 2, 100 * MS);
     world_obey(w, &flows[1], 1, 20 * MS);
     assert_true(obedient_rate(w, &flows[1]) > 80 * MBIT);
@@ -139,10 +132,8 @@ UNIT_TEST_BETWEEN(a_flow_with_new_data_gets_its_share_back, set_up,
 }
 
 /* A grant after the report repeats it, once if it arrives. */
-UNIT_TEST_BETWEEN(a_lost_empty_message_is_repeated, set_up, world_tear_down)
+EMPTY_TEST(a_lost_empty_message_is_repeated)
 {
-    struct world *w = *state;
-
     world_obey(w, flows, 2, 100 * MS);
     assert_int_equal(be_silent(w, 5 * MS, true), 2);
     world_obey(w, flows, 2, 100 * MS);
@@ -150,10 +141,8 @@ UNIT_TEST_BETWEEN(a_lost_empty_message_is_repeated, set_up, world_tear_down)
 }
 
 /* The end of a burst causes one message, not one in each poll. */
-UNIT_TEST_BETWEEN(an_empty_queue_is_reported_once, set_up, world_tear_down)
+EMPTY_TEST(an_empty_queue_is_reported_once)
 {
-    struct world *w = *state;
-
     world_obey(w, flows, 1, 100 * MS);
     assert_int_equal(be_silent(w, 40 * MS, false), 1);
 }

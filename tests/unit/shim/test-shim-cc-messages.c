@@ -81,7 +81,6 @@ open_granted(struct world *w)
 
 WORLD_TEST(a_message_with_a_wrong_bit_is_refused)
 {
-    struct world *w = *state;
     struct kept kept;
     uint64_t n = 0;
 
@@ -102,7 +101,6 @@ WORLD_TEST(a_message_with_a_wrong_bit_is_refused)
 /* The same from another address, whose nonce differs. */
 WORLD_TEST(a_message_counts_between_its_two_hosts_only)
 {
-    struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 2, SEGMENT_SYN);
     struct cc_packet p;
     struct kept kept;
@@ -120,7 +118,6 @@ WORLD_TEST(a_message_counts_between_its_two_hosts_only)
 
 WORLD_TEST(a_grant_counts_once_and_may_be_out_of_order)
 {
-    struct world *w = *state;
     struct kept kept;
 
     open_granted(w);
@@ -139,7 +136,6 @@ WORLD_TEST(a_grant_counts_once_and_may_be_out_of_order)
 
 WORLD_TEST(a_grant_that_is_64_messages_late_does_not_count)
 {
-    struct world *w = *state;
     struct kept first, kept;
 
     open_granted(w);
@@ -178,7 +174,6 @@ write_again(uint8_t *frame, const uint8_t key[SHIM_KEY_BYTES],
 
 WORLD_TEST(a_grant_of_one_bit_is_raised_to_the_floor)
 {
-    struct world *w = *state;
     struct grant_message change = { .n = 1, .grants = { { .bps = 1 } } };
     struct kept kept;
     uint16_t queue;
@@ -196,7 +191,6 @@ WORLD_TEST(a_grant_of_one_bit_is_raised_to_the_floor)
  * another nonce changes nothing. */
 WORLD_TEST(a_nonce_changes_by_a_new_message_only)
 {
-    struct world *w = *state;
     struct grant_message other = { .from = 77 };
     struct kept kept;
     uint8_t old[1024];
@@ -227,7 +221,6 @@ add_hello(struct cc_packet *p, uint64_t nonce)
  * windows of one without. */
 WORLD_TEST(a_hello_verifies_nothing)
 {
-    struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
     struct packet_spec answer =
         world_spec(w, RECEIVER, 1, SEGMENT_SYN | SEGMENT_ACK);
@@ -253,7 +246,6 @@ WORLD_TEST(a_hello_verifies_nothing)
 /* A hello with another nonce, as of a host on the way. */
 WORLD_TEST(a_forged_hello_does_not_end_the_grants)
 {
-    struct world *w = *state;
     struct packet_spec ack = world_spec(w, RECEIVER, 1, SEGMENT_ACK);
     struct cc_packet p;
     uint64_t taken;
@@ -269,8 +261,6 @@ WORLD_TEST(a_forged_hello_does_not_end_the_grants)
 
 WORLD_TEST(hellos_of_the_host_are_removed)
 {
-    struct world *w = *state;
-
     for (int i = 0; i < 2; i++) { /* A control port, too. */
         struct packet_spec spec = world_spec(w, SENDER, 1, SEGMENT_ACK);
         struct segment_options o;
@@ -346,7 +336,6 @@ WORLD_TEST(the_port_of_messages_is_for_shims)
         { 6, GRANT_PORT, 0x2000, true, false },
         { 4, GRANT_PORT + 1, 0, true, true },
     };
-    struct world *w = *state;
     struct cc_config config = { .slots = w->sides[SENDER].slots,
                                 .max_flows = 8,
                                 .tunnels = &tunnels,
@@ -428,8 +417,6 @@ pass(struct world *w, int ms)
 /* The keys arrive seconds apart, and change. */
 WORLD_TEST(keys_come_and_change_without_a_gap)
 {
-    struct world *w = *state;
-
     open_granted(w);
     for (int key = 1; key < 4; key++) {
         set_key(w, key % 2, key, false);
@@ -447,8 +434,6 @@ WORLD_TEST(keys_come_and_change_without_a_gap)
 /* New connections after the first keys, also with a takeover on the way. */
 WORLD_TEST(shims_with_a_key_find_each_other)
 {
-    struct world *w = *state;
-
     for (int side = 0; side < 2; side++) {
         set_key(w, side, 9, false);
     }
@@ -462,8 +447,6 @@ WORLD_TEST(shims_with_a_key_find_each_other)
 /* A shim that starts again with other nonces and gets the same key. */
 WORLD_TEST(a_shim_that_restarts_is_verified_again)
 {
-    struct world *w = *state;
-
     for (int side = 0; side < 2; side++) {
         set_key(w, side, 9, false);
     }
@@ -478,7 +461,6 @@ WORLD_TEST(a_shim_that_restarts_is_verified_again)
 /* Who has no key is not believed, however he got the nonces. */
 WORLD_TEST(without_a_key_only_windows_count)
 {
-    struct world *w = *state;
     struct grant_message same = { .n = 0 };
     struct kept kept;
 
@@ -503,7 +485,6 @@ WORLD_TEST(without_a_key_only_windows_count)
 /* Keys have come before its first packet. */
 WORLD_TEST(a_host_without_a_key_is_not_believed_for_a_minute)
 {
-    struct world *w = *state;
     struct shim_key other = { .family = 4, .remote = { 10, 0, 0, 9 } };
 
     cc_set_keys(w->sides[SENDER].cc, &other, 1);
@@ -515,7 +496,6 @@ WORLD_TEST(a_host_without_a_key_is_not_believed_for_a_minute)
 
 WORLD_TEST(a_removed_key_ends_the_pair_at_once)
 {
-    struct world *w = *state;
     const uint8_t key[SHIM_KEY_BYTES] = { 9 };
     struct grant_message same = { .n = 0 };
     struct kept kept;
@@ -558,7 +538,6 @@ send_regardless(struct world *w, int n)
 
 WORLD_TEST(a_host_that_does_not_obey_has_windows_only)
 {
-    struct world *w = *state;
     struct job_slots *slots = w->sides[RECEIVER].slots;
     uint64_t sent;
 

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "shim/cc/message.h"
 #include "tests/unit/shim/cc-world.h"
@@ -13,7 +12,6 @@
 /* Only windows: the remote host has no shim and receives no message. */
 WORLD_TEST(a_receiver_alone_limits_windows)
 {
-    struct world *w = *state;
     uint16_t queue = 0;
     uint32_t window;
 
@@ -28,8 +26,6 @@ WORLD_TEST(a_receiver_alone_limits_windows)
 /* It cannot get other windows by SYNs that its peer does not take. */
 WORLD_TEST(a_sender_is_not_unlimited_by_another_syn)
 {
-    struct world *w = *state;
-
     world_remove_shim(w, SENDER);
     world_open(w, 1);
     world_bulk(w, 1, 300, GAP, NULL);
@@ -51,7 +47,6 @@ WORLD_TEST(a_sender_is_not_unlimited_by_another_syn)
 /* The remote host has no shim: this one only adds its option to the SYN. */
 WORLD_TEST(a_sender_alone_is_plain_tcp)
 {
-    struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
     uint16_t queue = 1;
     struct cc_packet p;
@@ -74,7 +69,6 @@ WORLD_TEST(a_sender_alone_is_plain_tcp)
  * paced. */
 WORLD_TEST(an_old_connection_is_only_paced)
 {
-    struct world *w = *state;
     uint16_t queue = 0;
 
     assert_int_equal(world_bulk(w, 1, 400, GAP, &queue), 65535 << 7);
@@ -85,7 +79,6 @@ WORLD_TEST(an_old_connection_is_only_paced)
 /* The receiver's shim is gone: its grants end. */
 WORLD_TEST(grants_end_unless_renewed)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
     uint16_t queue = 0;
 
@@ -109,7 +102,6 @@ WORLD_TEST(grants_end_unless_renewed)
 /* The core's marks lower a flow's rate, and do not reach the host. */
 WORLD_TEST(marks_of_the_core_lower_the_rate)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
     uint64_t credit = 0;        /* Bits and nanoseconds. */
     uint16_t queue = 0;
@@ -155,7 +147,6 @@ WORLD_TEST(marks_of_the_core_lower_the_rate)
 
 WORLD_TEST(ecn_of_the_hosts_is_left_alone)
 {
-    struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN | SEGMENT_ECE
                                      | SEGMENT_CWR);
     struct cc_packet p;
@@ -199,8 +190,6 @@ pass_other_hosts(struct world *w, bool goes_on)
 
 WORLD_TEST(other_hosts_do_not_replace_one_with_packets)
 {
-    struct world *w = *state;
-
     world_open(w, 1);
     pass_other_hosts(w, true);
     assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
@@ -217,7 +206,6 @@ WORLD_TEST(other_hosts_do_not_replace_one_with_packets)
  * record of its remote host. */
 WORLD_TEST(a_flow_that_was_idle_finds_its_remote_shim_again)
 {
-    struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
     struct packet_spec answer = world_spec(w, RECEIVER, 1,
                                            SEGMENT_SYN | SEGMENT_ACK);

@@ -2,16 +2,13 @@
 
 /* The division of the downlink among its flows. */
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"
 
 WORLD_TEST(flows_share_the_link_equally)
 {
-    struct world *w = *state;
     uint16_t queues[4];
     uint64_t sum = 0;
 
@@ -34,7 +31,6 @@ WORLD_TEST(flows_share_the_link_equally)
 /* With three segments at least, no ACK is delayed. */
 WORLD_TEST(a_window_holds_three_segments_at_least)
 {
-    struct world *w = *state;
     uint32_t window = 0;
 
     world_remove_shim(w, SENDER);
@@ -54,7 +50,6 @@ WORLD_TEST(a_window_holds_three_segments_at_least)
  * trip are too much. */
 WORLD_TEST(acks_are_paced_if_the_smallest_window_is_too_large)
 {
-    struct world *w = *state;
     struct side *receiver = &w->sides[RECEIVER];
     uint16_t queue = 0;
 
@@ -90,7 +85,6 @@ WORLD_TEST(rank_decides_while_the_lease_holds)
         { .port = 0, .slot = 1, .wants = GAP },
         { .port = 1, .slot = 2, .wants = GAP },
     };
-    struct world *w = *state;
     struct job_slots *slots = w->sides[RECEIVER].slots;
 
     for (uint16_t i = 0; i < 2; i++) {
@@ -110,14 +104,13 @@ WORLD_TEST(rank_decides_while_the_lease_holds)
 }
 
 /* A flow that was slow behind another one needs no new grant to go on. */
-UNIT_TEST_BETWEEN(where_the_switch_orders_all_may_use_the_link,
-                  world_set_up_strict, world_tear_down)
+UNIT_TEST_GIVEN(where_the_switch_orders_all_may_use_the_link,
+                world_set_up_strict, world_tear_down, struct world *w)
 {
     struct obedient flows[] = {
         { .port = 0, .wants = GAP },
         { .port = 1, .wants = 4 * GAP },
     };
-    struct world *w = *state;
 
     world_open(w, 0);
     world_open(w, 1);
@@ -137,7 +130,6 @@ WORLD_TEST(unused_bandwidth_goes_to_other_flows)
         { .port = 0, .wants = GAP },
         { .port = 1, .wants = 4 * GAP },
     };
-    struct world *w = *state;
 
     world_open(w, 0);
     world_open(w, 1);
@@ -155,7 +147,6 @@ WORLD_TEST(slow_flows_keep_their_shares)
 {
     enum { N = 40 };
     struct obedient flows[N];
-    struct world *w = *state;
     uint64_t before[N];
 
     for (uint16_t i = 0; i < N; i++) {
@@ -178,9 +169,9 @@ WORLD_TEST(slow_flows_keep_their_shares)
 WORLD_TEST(the_end_of_a_burst_is_detected_at_once)
 {
     struct obedient flows[] = {
-        { .port = 0, .wants = GAP }, { .port = 1, .wants = GAP },
+        { .port = 0, .wants = GAP },
+        { .port = 1, .wants = GAP },
     };
-    struct world *w = *state;
     struct packet_spec data;
     struct cc_packet p;
     uint64_t told;

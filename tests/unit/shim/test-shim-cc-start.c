@@ -42,7 +42,6 @@ pause_after_bulk(struct world *w, uint16_t port)
 
 WORLD_TEST(the_rest_of_a_burst_waits_for_a_grant)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
     uint16_t queue;
 
@@ -64,7 +63,6 @@ WORLD_TEST(the_rest_of_a_burst_waits_for_a_grant)
 
 WORLD_TEST(a_first_burst_waits_for_a_grant)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
     uint16_t queue;
 
@@ -80,7 +78,6 @@ WORLD_TEST(a_first_burst_waits_for_a_grant)
 /* The receiver's shim sends nothing any more. */
 WORLD_TEST(a_wait_without_a_grant_happens_once)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
     uint16_t queue;
 
@@ -103,7 +100,6 @@ WORLD_TEST(a_wait_without_a_grant_happens_once)
 
 WORLD_TEST(a_flow_does_not_wait_for_a_far_grant)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
 
     world_open_far(w, 1, 40 * MS);
@@ -116,7 +112,6 @@ WORLD_TEST(a_flow_does_not_wait_for_a_far_grant)
 /* All flows between two hosts share a round trip. */
 WORLD_TEST(round_trips_are_shared_by_the_flows_of_a_host)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
 
     world_open_far(w, 1, 40 * MS);
@@ -129,7 +124,6 @@ WORLD_TEST(round_trips_are_shared_by_the_flows_of_a_host)
 /* 7 kB in 10 ms: it gets no grant, and does not wait for one. */
 WORLD_TEST(a_slow_flow_never_waits)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
 
     pause_after_bulk(w, 1);
@@ -142,7 +136,6 @@ WORLD_TEST(a_slow_flow_never_waits)
 /* The receiver's shim is gone, and the sender has much to send. */
 WORLD_TEST(a_flow_continues_when_its_grants_stop)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
     uint16_t queue = 0;
     int waited = 0;

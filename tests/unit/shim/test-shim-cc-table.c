@@ -193,7 +193,6 @@ UNIT_TEST(a_full_table_ends_no_grants)
 WORLD_TEST(a_job_that_ends_leaves_no_records)
 {
     struct shim_slot row = { .slot = BOB, .level = 3 };
-    struct world *w = *state;
     struct cc *cc = w->sides[SENDER].cc;
 
     for (int i = 0; i < 2; i++) {

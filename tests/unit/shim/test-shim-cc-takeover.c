@@ -33,7 +33,6 @@ tell(struct world *w, uint32_t ack, uint16_t field)
 
 WORLD_TEST(the_new_shim_keeps_the_windows_limit)
 {
-    struct world *w = *state;
     uint32_t before, after;
 
     world_remove_shim(w, SENDER);
@@ -49,7 +48,6 @@ WORLD_TEST(the_new_shim_keeps_the_windows_limit)
 
 WORLD_TEST(the_edge_does_not_move_left)
 {
-    struct world *w = *state;
     const uint32_t ack = 1000, told = 60000;
 
     world_open(w, 1);
@@ -71,7 +69,6 @@ WORLD_TEST(the_edge_does_not_move_left)
 WORLD_TEST(windows_are_translated_as_before)
 {
     struct packet_spec syn, answer;
-    struct world *w = *state;
     struct cc_packet p;
 
     syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
@@ -92,7 +89,6 @@ WORLD_TEST(windows_are_translated_as_before)
  * messages are accepted without a new hello. */
 WORLD_TEST(grants_stay_valid_and_are_renewed)
 {
-    struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
     uint64_t rate, taken;
     uint16_t queue = 0;
@@ -120,7 +116,6 @@ WORLD_TEST(grants_stay_valid_and_are_renewed)
 /* The remote shim died meanwhile: its grant ends in time. */
 WORLD_TEST(an_expired_grant_ends)
 {
-    struct world *w = *state;
     uint16_t queue = 0;
 
     world_open(w, 1);
@@ -135,7 +130,6 @@ WORLD_TEST(an_expired_grant_ends)
 
 WORLD_TEST(ecn_stays_with_the_shims_or_with_the_hosts)
 {
-    struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 2, SEGMENT_SYN | SEGMENT_ECE
                                      | SEGMENT_CWR);
     struct cc_packet p;
@@ -165,9 +159,9 @@ save(const struct world *w, int side, size_t *size)
 
 WORLD_TEST(the_state_is_complete)
 {
-    struct shim_congestion law = { .gamma = 900000, .beta = 100000,
+    struct shim_congestion law = { .gamma = 900000,
+                                   .beta = 100000,
                                    .floor = 70000 };
-    struct world *w = *state;
     size_t size[2];
     void *body[2];
 
@@ -194,7 +188,6 @@ WORLD_TEST(the_state_is_complete)
  * future. */
 WORLD_TEST(entries_beyond_the_table_are_ignored)
 {
-    struct world *w = *state;
     struct takeover_state *body = calloc(1, takeover_state_size(0, 100));
     struct takeover_connection *all = takeover_state_connections(body);
 
@@ -259,7 +252,6 @@ WORLD_TEST(a_bad_body_is_refused)
                          EINVAL);                                       \
     } while (0)
 
-    struct world *w = *state;
     const size_t remote = takeover_state_size(0, 0);
     const size_t flow = takeover_state_size(1, 0);
 #define REMOTE(MEMBER) (remote + offsetof(struct takeover_remote, MEMBER))

@@ -4,14 +4,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "tests/unit/shim/cc-world.h"
 #include "tests/unit/unit-test.h"
 
 WORLD_TEST(two_shims_exchange_grants)
 {
-    struct world *w = *state;
     uint16_t queue = 0;
     uint32_t window;
 
@@ -27,7 +25,6 @@ WORLD_TEST(two_shims_exchange_grants)
 
 WORLD_TEST(a_small_flow_is_left_alone)
 {
-    struct world *w = *state;
     uint16_t queue = 1;
 
     world_open(w, 1);
@@ -40,7 +37,6 @@ WORLD_TEST(a_small_flow_is_left_alone)
  * often. */
 WORLD_TEST(a_sender_without_acks_is_not_paced_for_long)
 {
-    struct world *w = *state;
     uint16_t queue = 0;
 
     world_open(w, 1);
@@ -54,7 +50,6 @@ WORLD_TEST(a_sender_without_acks_is_not_paced_for_long)
 
 WORLD_TEST(an_ended_flow_releases_its_queues)
 {
-    struct world *w = *state;
     struct packet_spec fin;
     struct cc_packet p;
 
@@ -76,8 +71,6 @@ WORLD_TEST(an_ended_flow_releases_its_queues)
 
 WORLD_TEST(control_ports_go_first_without_limits)
 {
-    struct world *w = *state;
-
     for (int i = 0; i < 2000; i++) {
         struct packet_spec data = world_spec(w, SENDER, 2000, SEGMENT_ACK);
         struct cc_packet p, sent;

@@ -349,33 +349,13 @@ UNIT_TEST(received_frames_are_counted)
     static const uint32_t lengths[] = { 1, 2, 10, 4, 20, 40, 80 };
     struct job_slots *js = job_slots_create();
 
-    job_slots_count_rx(js, 0, slots, lengths, 7);
-    job_slots_count_rx(js, 0, slots, lengths, 1);
-    job_slots_count_rx(js, 0, slots, lengths, 0);
+    job_slots_count_rx(js, slots, lengths, 7);
+    job_slots_count_rx(js, slots, lengths, 1);
+    job_slots_count_rx(js, slots, lengths, 0);
     assert_int_equal(job_slots_counters(js, 3)->rx_packets, 4);
     assert_int_equal(job_slots_counters(js, 3)->rx_bytes, 8);
     assert_int_equal(job_slots_counters(js, 4)->rx_packets, 4);
     assert_int_equal(job_slots_counters(js, 4)->rx_bytes, 150);
-    job_slots_destroy(js);
-}
-
-UNIT_TEST(counters_of_lanes_are_summed)
-{
-    struct job_slots *js = job_slots_create();
-    struct shim_slot slot = { .slot = 3, .level = 2, .dscp = 10 };
-    const uint16_t slots[] = { 3, 3 };
-    const uint32_t lengths[] = { 100, 50 };
-    struct shim_slot_stats stats;
-
-    job_slots_add_lanes(js, JOB_SLOTS_MAX_LANES);
-    job_slots_count_rx(js, 1, slots, lengths, 1);
-    assert_int_equal(job_slots_set(js, &slot), 0);
-    job_slots_count_rx(js, 0, slots, lengths, 2);
-    job_slots_count_rx(js, 1, slots, lengths, 2);
-    job_slots_count_rx(js, JOB_SLOTS_MAX_LANES - 1, slots, lengths, 1);
-    assert_true(job_slots_stats(js, 3, 0, &stats));
-    assert_int_equal(stats.rx_packets, 5);
-    assert_int_equal(stats.rx_bytes, 400);
     job_slots_destroy(js);
 }
 

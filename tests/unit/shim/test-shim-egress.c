@@ -377,7 +377,7 @@ UNIT_TEST(queued_frames_leave_with_their_new_level)
     assert_int_equal(f.port.dscp[1], 0);        /* They had left. */
     assert_int_equal(f.port.dscp[8], 1);
     assert_int_equal(f.port.dscp[9], 1);
-    assert_int_equal(f.port.dscp[0], 0);        /* Not anybody's. */
+    assert_int_equal(f.port.dscp[0], 0); /* Of no job. */
     assert_int_equal(stats_of(&f).tx_default_bytes, 4 * FULL);
     tear_down(&f);
 }

@@ -8,13 +8,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/capture/file.h"
-#include "shim/capture/pcapng.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
@@ -138,14 +136,6 @@ creates_a_capture(void)
 }
 
 static bool
-creates_a_pcapng(void)
-{
-    struct pcapng *p;
-
-    return pcapng_create(out, "host", &p) || p;
-}
-
-static bool
 reports_a_bad_socket(void)
 {
     const struct server_config config = { .publish_later = false };
@@ -226,7 +216,6 @@ UNIT_TEST(no_failed_allocation_reads_as_success)
         { "opens a capture", opens_a_capture },
         { "reports a missing capture", reports_a_missing_capture },
         { "creates a capture", creates_a_capture },
-        { "creates a pcapng", creates_a_pcapng },
         { "reports a bad socket", reports_a_bad_socket },
         { "reports a bad port", reports_a_bad_port },
         { "reports a bad option", reports_a_bad_option },

@@ -316,22 +316,26 @@ enum inside { VXLAN_FRAME, GENEVE_FRAME, GENEVE_PACKET, PACKET };
 
 static const struct tunnel_kind {
     enum inside inside;
-    int protocol, port, configured;
+    int protocol, port, vxlan_port, geneve_port;
     bool known;
 } tunnel_kinds[] = {
-    { VXLAN_FRAME, 17, 4789, 0, true },
-    { VXLAN_FRAME, 17, 8472, 0, true },
-    { VXLAN_FRAME, 17, 6784, 6784, true },
-    { VXLAN_FRAME, 17, 4789, 6784, false },
-    { VXLAN_FRAME, 17, 4790, 0, false },
-    { GENEVE_FRAME, 17, 6081, 0, true },
-    { GENEVE_PACKET, 17, 6081, 6784, true },
-    { GENEVE_FRAME, 17, 6080, 0, false },
-    { PACKET, 4, 0, 0, true },
-    { PACKET, 41, 0, 0, true },
-    { PACKET, 47, 0, 0, false },            /* GRE. */
-    { PACKET, 50, 0, 0, false },            /* IPsec. */
-    { GENEVE_PACKET, 17, 51820, 0, false }, /* WireGuard. */
+    { VXLAN_FRAME, 17, 4789, 0, 0, true },
+    { VXLAN_FRAME, 17, 8472, 0, 0, true },
+    { VXLAN_FRAME, 17, 6784, 6784, 0, true },
+    { VXLAN_FRAME, 17, 4789, 6784, 0, false },
+    { VXLAN_FRAME, 17, 4790, 0, 0, false },
+    { VXLAN_FRAME, 17, 6081, 6081, 0, true },
+    { GENEVE_FRAME, 17, 6081, 0, 0, true },
+    { GENEVE_PACKET, 17, 6081, 6784, 0, true },
+    { GENEVE_FRAME, 17, 6080, 0, 0, false },
+    { GENEVE_FRAME, 17, 6080, 0, 6080, true },
+    { GENEVE_PACKET, 17, 6081, 0, 6080, false },
+    { GENEVE_FRAME, 17, 8472, 0, 8472, true },
+    { PACKET, 4, 0, 0, 0, true },
+    { PACKET, 41, 0, 0, 0, true },
+    { PACKET, 47, 0, 0, 0, false },            /* GRE. */
+    { PACKET, 50, 0, 0, 0, false },            /* IPsec. */
+    { GENEVE_PACKET, 17, 51820, 0, 0, false }, /* WireGuard. */
 };
 
 /* Makes a frame of a tunnel with a segment of a pod's connection, or with its
@@ -396,7 +400,8 @@ UNIT_TEST(knows_the_flow_inside_each_kind_of_tunnel)
 
         make_tunnel(text, kind, outer, inner, udp);
         frame = bytes_of(text, &n);
-        tunnels.vxlan_port = kind->configured;
+        tunnels.vxlan_port = kind->vxlan_port;
+        tunnels.geneve_port = kind->geneve_port;
         parse_frame(frame, n, from_host, &p);
         before = p;
         parse_inner(frame, from_host, &none, &p);

@@ -14,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/cc/takeover-state.h"
 #include "shim/classify/bursts.h"
@@ -34,7 +33,6 @@ static struct {
     struct job_slots *slots;
     struct flow_cache *flows;
     struct bursts *bursts;
-    struct tap *tap;
     uint64_t rate, now;
     uint32_t min_share;
     struct rank_queues *queues;
@@ -120,7 +118,6 @@ set_up(void **state)
     t.slots = config.slots = job_slots_create();
     t.flows = config.flows = flow_cache_create(1);
     t.bursts = config.bursts = bursts_create();
-    t.tap = config.tap = tap_create(1 << 16);
     t.queues = rank_queues_create(64, 1500);
     t.cc = config.cc = cc_create(&(struct cc_config){
         .slots = t.slots, .queues = t.queues, .max_flows = 8 });
@@ -139,7 +136,6 @@ tear_down(void **state)
     server_destroy(t.server);
     cc_destroy(t.cc);
     rank_queues_destroy(t.queues);
-    tap_destroy(t.tap);
     bursts_destroy(t.bursts);
     flow_cache_destroy(t.flows);
     job_slots_destroy(t.slots);
@@ -345,7 +341,6 @@ UNIT_TEST(bodies_are_checked)
         { SHIM_SLOT_CLEAR, &zero, sizeof zero, EINVAL },
         { SHIM_SLOT_CLEAR, &many, sizeof many, EINVAL },
         { SHIM_SLOT_CLEAR, &many, 1, EPROTO },
-        { SHIM_CAPTURED, NULL, 0, EOPNOTSUPP },
         { 0, NULL, 0, EOPNOTSUPP },
         { 999, NULL, 0, EOPNOTSUPP },
     };
@@ -501,41 +496,6 @@ FIXTURE_TEST(a_client_that_does_not_read_is_disconnected)
     assert_int_equal(ask_of(good, SHIM_HELLO, NULL, 0), 0);
     close(fd);
     shim_client_close(good);
-}
-
-FIXTURE_TEST(one_client_captures_until_it_disconnects)
-{
-    static const struct shim_capture bad = { .slot = 1, .all = 1, .snap = 9 };
-    static const struct shim_capture what = { .slot = 3, .snap = 9 };
-    struct shim_client *other = open_client();
-    const struct shim_msg *msg;
-    struct shim_captured record;
-    const void *body;
-
-    assert_int_equal(server_timeout(t.server, 250), 250);
-    assert_int_equal(ask(SHIM_CAPTURE, &bad, sizeof bad), EINVAL);
-    assert_int_equal(ask(SHIM_CAPTURE, &what, sizeof what), 0);
-    assert_int_equal(ask_of(other, SHIM_CAPTURE, &what, sizeof what), EBUSY);
-    assert_true(server_timeout(t.server, 250) < 250);
-    tap_see(t.tap, 3, true, (const uint8_t *) "0123456789", 10, 1500, 77);
-    tap_see(t.tap, 4, true, (const uint8_t *) "0123456789", 10, 1500, 78);
-    assert_int_equal(receive(t.client, &msg, &body), 0);
-    assert_int_equal(msg->type, SHIM_CAPTURED);
-    assert_int_equal(msg->length, sizeof *msg + sizeof record + 16);
-    memcpy(&record, body, sizeof record);
-    assert_int_equal(record.time, 77);
-    assert_int_equal(record.captured, 9);
-    assert_int_equal(record.length, 1500);
-    assert_memory_equal((const char *) body + sizeof record, "012345678", 10);
-
-    shim_client_close(t.client);
-    t.client = NULL;
-    for (int i = 0; i < 3; i++) {
-        server_run(t.server);
-    }
-    assert_int_equal(t.tap->wanted, 0);
-    assert_int_equal(ask_of(other, SHIM_CAPTURE, &what, sizeof what), 0);
-    shim_client_close(other);
 }
 
 FIXTURE_TEST(the_socket_is_private)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "shim/classify/job-slot.h"
 #include "shim/queue/class-order.h"
-#include "shim/queue/due-heap.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
 #include "tests/unit/unit-test.h"

@@ -11,14 +11,12 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/tag.h"
 #include "shim/loop/forward.h"
-#include "shim/loop/lanes.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
 #include "tests/unit/unit-test.h"
@@ -35,13 +33,11 @@ enum { HOST, UPLINK };
 enum place { IN_BYTES, IN_MBUF };
 
 struct bed {
-    unsigned int n_lanes;
     struct rte_ring *in[2], *out[2];
     struct port *ports[2];
     struct flow_cache *flows;
     struct job_slots *slots;
     struct bursts *bursts;
-    struct tap *tap;
     struct forward *forward;
     uint64_t now;
 };
@@ -59,26 +55,23 @@ new_end(struct bed *b, int which, uint32_t mtu)
     snprintf(name, sizeof name, "out%d-%d", n_beds, which);
     b->out[which] = rte_ring_create(name, 64, SOCKET_ID_ANY, 0);
     snprintf(name, sizeof name, "port%d-%d", n_beds, which);
-    assert_null(port_create_rings(name, mtu, which == HOST, pool,
-                                  &b->in[which], &b->out[which], 1,
-                                  &b->ports[which]));
+    assert_null(port_create_rings(name, mtu, which == HOST, pool, b->in[which],
+                                  b->out[which], &b->ports[which]));
 }
 
 static void
-set_up(struct bed *b, uint32_t mtu, unsigned int n_lanes, struct cc_config *cc)
+set_up(struct bed *b, uint32_t mtu, struct cc_config *cc)
 {
     struct forward_config config = { .rate_bps = RATE, .tag = true };
 
     memset(b, 0, sizeof *b);
     n_beds++;
     b->now = MS;
-    b->n_lanes = n_lanes;
     new_end(b, HOST, mtu);
     new_end(b, UPLINK, mtu);
     b->flows = flow_cache_create(7);
     b->slots = job_slots_create();
     b->bursts = bursts_create();
-    b->tap = tap_create(1 << 16);
     for (uint16_t i = 1; i <= N_JOBS; i++) {
         struct shim_slot slot = {
             .slot = i, .level = 1 + i % 6, .rank = i, .dscp = 8 + i
@@ -95,9 +88,7 @@ set_up(struct bed *b, uint32_t mtu, unsigned int n_lanes, struct cc_config *cc)
     config.flows = b->flows;
     config.slots = b->slots;
     config.bursts = b->bursts;
-    config.tap = b->tap;
     config.mtu = mtu;
-    config.n_lanes = n_lanes;
     config.cc = cc;
     b->forward = forward_create(&config);
     assert_non_null(b->forward);
@@ -112,7 +103,6 @@ tear_down(struct bed *b)
         rte_ring_free(b->in[i]);
         rte_ring_free(b->out[i]);
     }
-    tap_destroy(b->tap);
     bursts_destroy(b->bursts);
     job_slots_destroy(b->slots);
     flow_cache_destroy(b->flows);
@@ -167,15 +157,9 @@ put_tag(struct rte_mbuf *frame, uint16_t tci, enum place place)
 static void
 settle(struct bed *b)
 {
-    bool any;
-
     do {
         b->now += MS;
-        any = forward_poll(b->forward, b->now);
-        for (unsigned int i = 1; i < b->n_lanes; i++) {
-            any |= lane_poll(forward_lane(b->forward, i), b->now);
-        }
-    } while (any);
+    } while (forward_poll(b->forward, b->now));
 }
 
 /* Passes 'frame' through the shim.  Copies what leaves to 'bytes', and returns
@@ -237,7 +221,7 @@ the_tag_decides_and_is_removed(void **state)
     const uint16_t priority = 0xe000;
     struct bed b;
 
-    set_up(&b, 1500, 1, NULL);
+    set_up(&b, 1500, NULL);
     for (enum place place = IN_BYTES; place <= IN_MBUF; place++) {
         check_tagged(&b, 1, 0, 100, 3, place, 11);
         check_tagged(&b, 1, 0, 100, 4 | priority, place, 12);
@@ -263,7 +247,7 @@ a_frame_without_a_tag_is_unchanged_and_counted(void **state)
 
     memcpy(before, rte_pktmbuf_mtod(frame, uint8_t *), sizeof before);
     frame->vlan_tci = 5;
-    set_up(&b, 1500, 1, NULL);
+    set_up(&b, 1500, NULL);
     check_tagged(&b, 1, 0, 100, 3, IN_MBUF, 11);
     assert_int_equal(pass(&b, HOST, frame, after), sizeof before);
     assert_memory_equal(before, after, sizeof before);
@@ -293,7 +277,7 @@ full_frames_and_the_vlans_of_hosts_pass(void **state)
     for (int i = 0; i < 2; i++) {
         struct bed b;
 
-        set_up(&b, mtus[i], 1, NULL);
+        set_up(&b, mtus[i], NULL);
         for (enum place place = IN_BYTES; place <= IN_MBUF; place++) {
             check_tagged(&b, 1, 0, mtus[i] + 14, 3, place, 11);
             check_tagged(&b, 1, 7, mtus[i] + 18, 3, place, 11);
@@ -310,7 +294,7 @@ received_bytes_are_those_of_the_learned_slot(void **state)
     uint8_t bytes[MAX_FRAME];
     struct bed b;
 
-    set_up(&b, 1500, 1, NULL);
+    set_up(&b, 1500, NULL);
     check_tagged(&b, 1, 0, 100, 3, IN_MBUF, 11);
     check_tagged(&b, 2, 7, 100, 4 | SLOT_TAG_CONTROL, IN_MBUF,
                  SHIM_CONTROL_DSCP);
@@ -332,31 +316,19 @@ received_bytes_are_those_of_the_learned_slot(void **state)
 }
 
 static void
-captures_and_bursts_have_the_slots_of_tags(void **state)
+bursts_have_the_slots_of_tags(void **state)
 {
-    const struct shim_capture capture = { .slot = 3, .snap = SHIM_MAX_SNAP };
     struct shim_bin bins[SHIM_MAX_BINS];
-    uint64_t buffer[512], first;
-    const struct shim_captured *record = (const void *) buffer;
+    uint64_t first;
     uint32_t tx = 0, rx = 0;
     uint8_t bytes[MAX_FRAME];
     struct bed b;
     size_t n;
 
-    set_up(&b, 1500, 1, NULL);
-    tap_start(b.tap, &capture);
+    set_up(&b, 1500, NULL);
     check_tagged(&b, 2, 0, 100, 4, IN_BYTES, 12);
     check_tagged(&b, 1, 0, 100, 3, IN_BYTES, 11);
     pass(&b, UPLINK, new_frame(UPLINK, 1, 0, 200), bytes);
-    assert_true(tap_take(b.tap, buffer, sizeof buffer)
-                >= 2 * sizeof *record + 300);
-    assert_int_equal(record->slot, 3);
-    assert_int_equal(record->length, 100);
-    record = (const void *) ((const char *) record + record->size);
-    assert_int_equal(record->slot, 3);
-    assert_int_equal(record->length, 200);
-    assert_int_equal(record->to_host, 1);
-
     n = bursts_bins(b.bursts, 3, b.now + 100 * MS, 0, &first, bins);
     for (size_t i = 0; i < n; i++) {
         tx += bins[i].tx;
@@ -367,31 +339,28 @@ captures_and_bursts_have_the_slots_of_tags(void **state)
     tear_down(&b);
 }
 
-/* Flow N of slot N: with one lane and several, congestion control knows it,
- * and the counters are those of its job. */
+/* Flow N of slot N: congestion control knows it, and the counters are those of
+ * its job. */
 static void
-lanes_and_congestion_control_read_tags(void **state)
+congestion_control_reads_tags(void **state)
 {
+    struct cc_config cc = { .downlink_bps = RATE,
+                            .mtu = 1500,
+                            .max_flows = 64 };
     uint8_t bytes[MAX_FRAME];
+    struct bed b;
 
-    for (unsigned int n = 1; n <= 4; n++) {
-        struct cc_config cc = { .downlink_bps = RATE,
-                                .mtu = 1500,
-                                .max_flows = 64 };
-        struct bed b;
-
-        set_up(&b, 1500, n, &cc);
-        for (uint16_t i = 1; i <= N_JOBS; i++) {
-            check_tagged(&b, i, 0, 100, i, i % 2, 8 + i);
-            pass(&b, UPLINK, new_frame(UPLINK, i, 0, 200), bytes);
-            pass(&b, HOST, new_frame(HOST, 100 + i, 0, 100), bytes);
-            assert_int_equal(job_of(&b, i).tx_bytes, 100);
-            assert_int_equal(job_of(&b, i).rx_bytes, 200);
-        }
-        assert_int_equal(stats_of(&b).cc_flows, 2 * N_JOBS);
-        assert_int_equal(stats_of(&b).untagged, N_JOBS);
-        tear_down(&b);
+    set_up(&b, 1500, &cc);
+    for (uint16_t i = 1; i <= N_JOBS; i++) {
+        check_tagged(&b, i, 0, 100, i, i % 2, 8 + i);
+        pass(&b, UPLINK, new_frame(UPLINK, i, 0, 200), bytes);
+        pass(&b, HOST, new_frame(HOST, 100 + i, 0, 100), bytes);
+        assert_int_equal(job_of(&b, i).tx_bytes, 100);
+        assert_int_equal(job_of(&b, i).rx_bytes, 200);
     }
+    assert_int_equal(stats_of(&b).cc_flows, 2 * N_JOBS);
+    assert_int_equal(stats_of(&b).untagged, N_JOBS);
+    tear_down(&b);
 }
 
 int
@@ -402,8 +371,8 @@ main(void)
         cmocka_unit_test(a_frame_without_a_tag_is_unchanged_and_counted),
         cmocka_unit_test(full_frames_and_the_vlans_of_hosts_pass),
         cmocka_unit_test(received_bytes_are_those_of_the_learned_slot),
-        cmocka_unit_test(captures_and_bursts_have_the_slots_of_tags),
-        cmocka_unit_test(lanes_and_congestion_control_read_tags),
+        cmocka_unit_test(bursts_have_the_slots_of_tags),
+        cmocka_unit_test(congestion_control_reads_tags),
     };
     char *error = eal_init_offline(64 << 20);
     int status;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/workload/job-trace.h"

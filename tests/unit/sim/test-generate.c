@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <math.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-pattern.h"

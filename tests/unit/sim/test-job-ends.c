@@ -3,8 +3,6 @@
 /* Predicted ends of jobs that iterate: exact ones, and against simulations. */
 
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "order/order.h"

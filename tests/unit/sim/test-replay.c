@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
 #include "policies/policy.h"
 #include "scenario/scenario.h"
 #include "sim/run/by-policy.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "sim/rates/rates.h"
 #include "sim/run/port-use.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json-check.h"
 #include "sim/run/simulate.h"
@@ -275,5 +273,45 @@ UNIT_TEST(examples_run)
         assert_true(r.gap >= 1 - 1e-9);
         sim_result_uninit(&r);
         workload_destroy(w);
+    }
+}
+
+#define ASYNCHRONOUS(MEMBERS, RUNGS)                                    \
+    SCENARIO("{\"name\": \"a\", \"method\": \"asynchronous\", " MEMBERS \
+             " \"rungs\": [" RUNGS                                      \
+             "], \"jobs\": [" JOB("t0", RING) "," JOB("t1", RING) "]}")
+
+UNIT_TEST(reads_how_a_search_judges)
+{
+    struct workload *w = read_workload(
+        ASYNCHRONOUS("\"places\": 2, \"eta\": 4, \"brackets\": 2,",
+                     ONE_RUNG ", {\"iterations\": 12}"));
+    const struct workload_trials *t = &w->cojobs[0].trials;
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        { ASYNCHRONOUS("\"places\": 0,", ONE_RUNG),
+          "/cojobs/0/places: 0 is not" },
+        { ASYNCHRONOUS("", ONE_RUNG), "/cojobs/0/places: required" },
+        { ASYNCHRONOUS("\"places\": 1, \"brackets\": 2,", ONE_RUNG),
+          "/cojobs/0/brackets: 2 is not" },
+        { ASYNCHRONOUS("\"places\": 1,", "{\"iterations\": 1, \"keep\": 1}"),
+          "/cojobs/0/rungs/0/keep: unknown member" },
+        { SCENARIO("{\"name\": \"a\", \"places\": 1, \"rungs\": [" ONE_RUNG
+                   "], \"jobs\": [" JOB("t0", RING) "]}"),
+          "/cojobs/0/places: unknown member" },
+    };
+
+    assert_int_equal(t->places, 2);
+    assert_near(t->eta, 4);
+    assert_int_equal(t->n_brackets, 2);
+    assert_int_equal(t->n_rungs, 2);
+    assert_int_equal(t->rungs[1], 12);
+    assert_int_equal(w->n_stages, 1);
+    workload_destroy(w);
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        assert_says(workload_scenario_from_string("s.json", cases[i].text, &w),
+                    cases[i].error);
+        assert_null(w);
     }
 }

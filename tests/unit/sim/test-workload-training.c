@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "scenario/scenario.h"
 #include "sim/run/simulate.h"

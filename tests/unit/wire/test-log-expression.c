@@ -2,7 +2,6 @@
 
 /* Expressions of tenants: their syntax is that of POSIX, and a match ends. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/unit-test.h"

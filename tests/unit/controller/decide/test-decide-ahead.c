@@ -2,7 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -13,7 +12,6 @@
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
@@ -94,7 +92,6 @@ decide_with_plan(struct fixture *f, long long now)
 
 FIXTURE_TEST(decisions_use_the_last_plan)
 {
-    struct fixture *f = *state;
     long long now = 1000;
 
     set_order(f, "stage", AHEAD);
@@ -115,7 +112,6 @@ FIXTURE_TEST(decisions_use_the_last_plan)
 
 FIXTURE_TEST(a_policy_ends_looking_ahead)
 {
-    struct fixture *f = *state;
     long long now = 1000;
 
     set_order(f, "stage", AHEAD);
@@ -129,8 +125,6 @@ FIXTURE_TEST(a_policy_ends_looking_ahead)
 
 FIXTURE_TEST(a_pinned_job_stays_first)
 {
-    struct fixture *f = *state;
-
     set_order(f, "stage", AHEAD);
     give_two(f);
     find_job(f, "narrow/j")->override = OVERRIDE_PIN;
@@ -150,7 +144,6 @@ FIXTURE_TEST(plans_go_through_announced_rungs)
     };
     static const struct announced_rung later[] = { { 30, 2 }, { 50, 9 } };
     static const double ends[] = { 3, 4 };
-    struct fixture *f = *state;
     struct order_problem *op = order_problem_create(1);
     struct order_problem *whole = order_problem_create(1);
     struct decide_outlook *outlook;
@@ -197,7 +190,6 @@ FIXTURE_TEST(large_jobs_have_a_flow_for_each_port)
         size_t n_flows;
     } cases[] = { { 3, 3 * 2 }, { 500, 500 * 2 } };
     static const double ends[] = { 3 };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct order_problem *op = order_problem_create(1);
@@ -245,7 +237,6 @@ decide_with_times(struct fixture *f, const char *job, long long *now)
  * takes longer there than alone.  The next one of its search follows it. */
 FIXTURE_TEST(stages_have_times_without_an_order)
 {
-    struct fixture *f = *state;
     const struct plain_times *t = NULL;
     long long now = 1000;
     struct cojob *cojob;
@@ -272,8 +263,6 @@ FIXTURE_TEST(stages_have_times_without_an_order)
 
 FIXTURE_TEST(one_search_needs_no_plan)
 {
-    struct fixture *f = *state;
-
     set_order(f, "stage", AHEAD);
     give(f, "0", (int64_t[]){ ITERATIONS }, NULL);
     for (int i = 1; i <= 20; i++) {

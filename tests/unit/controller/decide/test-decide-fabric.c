@@ -134,7 +134,6 @@ FIXTURE_TEST(an_uplink_decides_between_jobs_without_a_common_host)
         { .workers = "012", .servers = "456", .iterations = 100 },
         { .workers = "3", .servers = "7", .iterations = 100 },
     };
-    struct fixture *f = *state;
     char *bottleneck;
 
     give_placed(f, jobs, 2);
@@ -156,7 +155,6 @@ FIXTURE_TEST(uplinks_change_the_order_of_jobs_at_one_host)
         { .workers = "012", .servers = "456", .iterations = 50 },
         { .workers = "0", .servers = "3", .iterations = 170 },
     };
-    struct fixture *f = *state;
 
     give_placed(f, jobs, 2);
     decides(f, 1000, "a/j 0");
@@ -172,7 +170,6 @@ FIXTURE_TEST(estimate_and_bound_include_uplinks)
         { .workers = "012", .servers = "456", .iterations = 100 },
         { .workers = "3", .servers = "7", .iterations = 100 },
     };
-    struct fixture *f = *state;
     struct json *json, *order, *demand;
 
     set_order(f, "work", "");
@@ -308,7 +305,7 @@ compare_input(void *aux, const struct order_problem *sim)
 
 FIXTURE_TEST(the_simulator_orders_by_the_same_seconds_of_each_port)
 {
-    struct comparison cmp = { .f = *state };
+    struct comparison cmp = { .f = f };
     struct sim_options options = {
         .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
         .input = compare_input, .aux = &cmp,

@@ -17,7 +17,6 @@
 
 FIXTURE_TEST(a_job_between_stages_keeps_its_level)
 {
-    struct fixture *f = *state;
     int64_t now = time_wall_msec();
 
     give(f, "00", (int64_t[]) { 300, 200 }, NULL);
@@ -68,7 +67,6 @@ FIXTURE_TEST(a_job_before_its_first_stage_goes_by_its_model)
         { 1, 50000000, false, 2, 3 },    { 7000000, 0, false, 0, 0 },
         { 7000000, 0, true, 1, 1 },
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct job_traffic *t;
@@ -90,7 +88,6 @@ FIXTURE_TEST(a_job_before_its_first_iteration_goes_by_its_demand)
         int64_t moved;
         int rank;
     } cases[] = { { 0, 0 }, { 10000000, 0 }, { 100000000, 1 } };
-    struct fixture *f = *state;
 
     give(f, "00", (int64_t[]){ 300, 100 }, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -124,7 +121,6 @@ FIXTURE_TEST(first_weights_go_first)
         { "stage", 13000000, 0, -1, OVERRIDE_NONE, 1 },
         { "grouper", 125000, 0, -1, OVERRIDE_NONE, 1 },
     };
-    struct fixture *f = *state;
 
     give(f, "00", (int64_t[]){ 100, 300 }, NULL);
     find_job(f, "a/j")->iteration = 1;
@@ -153,7 +149,6 @@ FIXTURE_TEST(first_weights_go_first)
 FIXTURE_TEST(an_idle_stage_is_behind_all_others)
 {
     static const char *const orders[] = { "stage", "work", "las" };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
         struct policy *policy = set_order(f, orders[i], "");
@@ -186,10 +181,10 @@ FIXTURE_TEST(an_idle_stage_is_behind_all_others)
 FIXTURE_TEST(a_job_with_slack_waits)
 {
     static const struct given given[] = {
-        { "a", "slow", "h0", 1000 }, { "a", "fast", "h1", 100 },
+        { "a", "slow", "h0", 1000 },
+        { "a", "fast", "h1", 100 },
         { "b", "j", "h1", 1500 },
     };
-    struct fixture *f = *state;
     struct json *json, *order, *levels;
 
     set_order(f, "work", "");
@@ -213,10 +208,11 @@ FIXTURE_TEST(a_job_with_slack_waits)
 FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
 {
     static const struct given given[] = {
-        { "a", "x", "h0", 400 }, { "a", "y", "h0", 400 },
-        { "a", "z", "h0", 400 }, { "b", "j", "h0", 1500 },
+        { "a", "x", "h0", 400 },
+        { "a", "y", "h0", 400 },
+        { "a", "z", "h0", 400 },
+        { "b", "j", "h0", 1500 },
     };
-    struct fixture *f = *state;
 
     set_order(f, "work", "");
     give_jobs(f, given, ARRAY_SIZE(given));
@@ -233,9 +229,9 @@ FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
 FIXTURE_TEST(jobs_of_about_equal_slack_keep_their_places)
 {
     struct given given[] = {
-        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 1010 },
+        { "a", "x", "h0", 1000 },
+        { "a", "y", "h0", 1010 },
     };
-    struct fixture *f = *state;
 
     set_order(f, "work", ", \"hysteresis\": 0.02");
     give_jobs(f, given, ARRAY_SIZE(given));
@@ -253,9 +249,9 @@ FIXTURE_TEST(jobs_of_about_equal_slack_keep_their_places)
 FIXTURE_TEST(iterations_go_by_what_their_search_needs)
 {
     static const struct given given[] = {
-        { "a", "j", "h0", 1000 }, { "b", "j", "h0", 2000 },
+        { "a", "j", "h0", 1000 },
+        { "b", "j", "h0", 2000 },
     };
-    struct fixture *f = *state;
     struct json *json;
 
     give_jobs(f, given, ARRAY_SIZE(given));
@@ -281,9 +277,9 @@ FIXTURE_TEST(iterations_go_by_what_their_search_needs)
 FIXTURE_TEST(a_search_owes_for_the_stages_that_it_hid)
 {
     static const struct given given[] = {
-        { "a", "j", "h0", 80 }, { "b", "j", "h0", 50 },
+        { "a", "j", "h0", 80 },
+        { "b", "j", "h0", 50 },
     };
-    struct fixture *f = *state;
     struct json *json;
 
     give_jobs(f, given, ARRAY_SIZE(given));
@@ -310,7 +306,6 @@ FIXTURE_TEST(what_is_counted_refutes_an_announcement)
         { "a", "j", "h0", 80 },
         { "b", "j", "h0", 50 },
     };
-    struct fixture *f = *state;
     struct job *b;
     struct stage_claim *claim;
     struct job_traffic *t;
@@ -354,10 +349,10 @@ FIXTURE_TEST(what_is_counted_refutes_an_announcement)
 FIXTURE_TEST(an_iteration_with_time_to_spare_waits)
 {
     static const struct given given[] = {
-        { "a", "slow", "h0", 1000 }, { "a", "fast", "h1", 300 },
+        { "a", "slow", "h0", 1000 },
+        { "a", "fast", "h1", 300 },
         { "b", "j", "h1", 1500 },
     };
-    struct fixture *f = *state;
     struct json *json;
 
     give_jobs(f, given, ARRAY_SIZE(given));
@@ -393,9 +388,9 @@ FIXTURE_TEST(a_late_search_goes_first)
           "a/j" },
     };
     static const struct given given[] = {
-        { "a", "j", "h0", 2000 }, { "b", "j", "h0", 1000 },
+        { "a", "j", "h0", 2000 },
+        { "b", "j", "h0", 1000 },
     };
-    struct fixture *f = *state;
 
     give_jobs(f, given, ARRAY_SIZE(given));
     find_job(f, "a/j")->stage->begin_ms -= 9000;
@@ -411,7 +406,6 @@ FIXTURE_TEST(a_late_search_goes_first)
 /* Stages of one iteration are coflows and are ordered as a whole. */
 FIXTURE_TEST(stages_of_one_iteration_are_coflows)
 {
-    struct fixture *f = *state;
     struct json *json;
 
     give(f, "00", (int64_t[]) { 1, 1 }, NULL);
@@ -427,9 +421,9 @@ FIXTURE_TEST(stages_of_one_iteration_are_coflows)
 FIXTURE_TEST(a_job_at_its_end_is_not_ordered)
 {
     static const struct given given[] = {
-        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 500 },
+        { "a", "x", "h0", 1000 },
+        { "a", "y", "h0", 500 },
     };
-    struct fixture *f = *state;
 
     give_jobs(f, given, ARRAY_SIZE(given));
     decides(f, 1000, "a/y -/1");
@@ -442,8 +436,6 @@ FIXTURE_TEST(a_job_at_its_end_is_not_ordered)
  * ended before "c" does. */
 FIXTURE_TEST(whole_stages_are_ordered_when_one_begins_or_ends)
 {
-    struct fixture *f = *state;
-
     set_order(f, "grouper", "");
     give(f, "00", (int64_t[]){ 300, 200 }, NULL);
     decides(f, 1000, "b/j 0");
@@ -466,7 +458,6 @@ FIXTURE_TEST(jobs_of_a_whole_stage_share_its_rank)
         { "a", "y", "h0", 100 },
         { "b", "j", "h0", 1500 },
     };
-    struct fixture *f = *state;
     struct json *json, *before;
 
     set_order(f, "grouper", "");
@@ -500,7 +491,6 @@ FIXTURE_TEST(orders_of_jobs_place_jobs)
         { "dclas", { "a/x", "b/j", "a/y" }, { 0, 1, 2 } },
         { "intensity", { "b/j", "a/x", "a/y" }, { 0, 1, 2 } },
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 
@@ -538,8 +528,6 @@ static const char *const by_metrics[] = { "early", "maif" };
 
 FIXTURE_TEST(early_jobs_go_first)
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < ARRAY_SIZE(by_metrics); i++) {
 
         set_order(f, by_metrics[i], "");
@@ -555,7 +543,6 @@ FIXTURE_TEST(early_jobs_go_first)
 /* It fetches its first parameters, but not for ever. */
 FIXTURE_TEST(a_job_before_its_first_stage_is_early)
 {
-    struct fixture *f = *state;
     struct policy *policy = set_order(f, "early",
                                       ", \"early\": {\"boot_s\": 60}");
     struct cojob *cojob;
@@ -575,8 +562,6 @@ FIXTURE_TEST(a_job_before_its_first_stage_is_early)
 /* Also against an old order that the estimate likes better. */
 FIXTURE_TEST(early_stages_weigh_more)
 {
-    struct fixture *f = *state;
-
     give(f, "00", (int64_t[]) { 100, 110 }, NULL);
     find_job(f, "a/j")->model_bytes = 130000;
     decides(f, 1000, "a/j 0");
@@ -588,8 +573,6 @@ FIXTURE_TEST(early_stages_weigh_more)
 /* Weights of iterations follow the progress more often. */
 FIXTURE_TEST(early_improvement_is_believed_for_a_period)
 {
-    struct fixture *f = *state;
-
     static const struct {
         const char *order;
         int period_ms;
@@ -609,8 +592,6 @@ FIXTURE_TEST(early_improvement_is_believed_for_a_period)
 /* But what is news is looked at soon, however much of it there is. */
 FIXTURE_TEST(a_metric_makes_a_new_order_soon)
 {
-    struct fixture *f = *state;
-
     set_order(f, "maif", "");
     give(f, "00", (int64_t[]) { 100, 300 }, NULL);
     assert_true(decide_run(f->d, 1000));
@@ -637,10 +618,11 @@ FIXTURE_TEST(a_job_of_unknown_size_is_not_last_for_ever)
         int64_t age_s;
         int rank;
     } cases[] = {
-        { 1000, 0, 0 }, { 500000000, 0, 1 }, { 500000000, 10, 1 },
+        { 1000, 0, 0 },
+        { 500000000, 0, 1 },
+        { 500000000, 10, 1 },
         { 500000000, 100, 0 },
     };
-    struct fixture *f = *state;
     struct job *job;
 
     give(f, "00", (int64_t[]) { 1000, 1000 }, NULL);

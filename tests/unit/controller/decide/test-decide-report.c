@@ -11,7 +11,6 @@
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "order/result/slack.h"
 #include "policies/policy.h"
 #include "sim/workload/workload-recording.h"
 #include "sim/workload/workload.h"
@@ -52,7 +51,6 @@ assert_decided(struct fixture *f, const char *now, int key, int permutation,
 
 FIXTURE_TEST(counts_what_decided_orders)
 {
-    struct fixture *f = *state;
     struct json *json, *order;
 
     assert_true(decide_run(f->d, 1000));
@@ -109,7 +107,6 @@ decide_with_bound(struct fixture *f)
 
 FIXTURE_TEST(tells_the_order_and_its_quality)
 {
-    struct fixture *f = *state;
     struct json *json, *order, *demand;
 
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
@@ -145,7 +142,6 @@ FIXTURE_TEST(tells_the_order_and_its_quality)
 
 FIXTURE_TEST(a_stage_without_demand_has_no_bottleneck)
 {
-    struct fixture *f = *state;
     struct json *json, *order, *bottleneck;
 
     give(f, "0", (int64_t[]) { 0 }, NULL);
@@ -162,7 +158,6 @@ FIXTURE_TEST(a_stage_without_demand_has_no_bottleneck)
 /* What has ended is a workload for the simulator; what runs is not yet. */
 FIXTURE_TEST(stages_can_be_replayed)
 {
-    struct fixture *f = *state;
     struct stage_bytes *b;
     struct workload *w;
     struct json *json;
@@ -222,7 +217,6 @@ assert_ended(struct fixture *f, size_t i, int64_t iterations, double compute)
  * A job may go on beyond the end of its stage. */
 FIXTURE_TEST(an_ended_stage_has_its_iterations_and_computing)
 {
-    struct fixture *f = *state;
     struct job *job;
 
     give_rung(f, 0, 0, 300, false);
@@ -246,7 +240,6 @@ FIXTURE_TEST(an_ended_stage_has_its_iterations_and_computing)
  * silent for longer, because it waited for the busier one. */
 FIXTURE_TEST(an_ended_stage_has_what_its_jobs_did)
 {
-    struct fixture *f = *state;
     struct stage_part *part;
     struct json *json, *job;
     char *text;
@@ -284,8 +277,6 @@ FIXTURE_TEST(an_ended_stage_has_what_its_jobs_did)
 /* An exchange, then, without computing. */
 FIXTURE_TEST(an_ended_stage_without_reports_has_one_iteration)
 {
-    struct fixture *f = *state;
-
     give_rung(f, 0, 0, 300, false);
     assert_true(decide_run(f->d, 1000));
     give_rung(f, 0, 0, 300, true);
@@ -294,7 +285,6 @@ FIXTURE_TEST(an_ended_stage_without_reports_has_one_iteration)
 
 FIXTURE_TEST(explains_a_place)
 {
-    struct fixture *f = *state;
     struct json *json, *before;
 
     set_order(f, "work", "");
@@ -323,7 +313,6 @@ FIXTURE_TEST(explains_a_place)
  * of the network, with weights that have grown a little with age. */
 FIXTURE_TEST(the_certificate_is_of_the_network_alone)
 {
-    struct fixture *f = *state;
     struct json *json;
 
     set_order(f, "work", "");
@@ -355,7 +344,6 @@ explained(struct fixture *f, const char *job, const char *name)
  * ports foresee the end: 0.1 s of those before it and 0.3 s of its own. */
 FIXTURE_TEST(who_has_always_waited_is_foreseen_by_ports)
 {
-    struct fixture *f = *state;
     struct job_traffic *t;
 
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
@@ -385,8 +373,6 @@ FIXTURE_TEST(who_has_always_waited_is_foreseen_by_ports)
 
 FIXTURE_TEST(who_shares_waits_for_all)
 {
-    struct fixture *f = *state;
-
     decide_set_policy(f->d, f->fair);
     give(f, "001", (int64_t[]) { 300, 100, 100 }, NULL);
     assert_true(decide_run(f->d, 1000));
@@ -398,7 +384,6 @@ FIXTURE_TEST(who_shares_waits_for_all)
 /* It moves bytes for ever, and its iterations are not counted. */
 FIXTURE_TEST(an_unknown_number_of_iterations_is_not_reported)
 {
-    struct fixture *f = *state;
     struct json *json, *row;
 
     for (int round = 0; round < 2; round++) {

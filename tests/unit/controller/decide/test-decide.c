@@ -11,24 +11,18 @@
 
 FIXTURE_TEST(the_smaller_stage_goes_first)
 {
-    struct fixture *f = *state;
-
     give(f, "000", (int64_t[]) { 300, 100, 200 }, NULL);
     decides(f, 1000, "b/j -/0 c/j -/1 a/j 2/2");
 }
 
 FIXTURE_TEST(stages_that_share_no_port_share_a_level)
 {
-    struct fixture *f = *state;
-
     give(f, "012", (int64_t[]) { 300, 100, 200 }, NULL);
     decides(f, 1000, "a/j -/0 b/j -/0 c/j -/0");
 }
 
 FIXTURE_TEST(fair_gives_every_job_level_0)
 {
-    struct fixture *f = *state;
-
     decide_set_policy(f->d, f->fair);
     give(f, "000", (int64_t[]) { 300, 100, 200 }, NULL);
     decides(f, 1000, "a/j -/0 b/j -/0 c/j -/0");
@@ -36,8 +30,6 @@ FIXTURE_TEST(fair_gives_every_job_level_0)
 
 FIXTURE_TEST(events_within_a_moment_make_one_order)
 {
-    struct fixture *f = *state;
-
     assert_true(decide_run(f->d, 1000));
     give(f, "0", (int64_t[]) { 300 }, NULL);
     assert_false(decide_run(f->d, 1005));
@@ -50,8 +42,6 @@ FIXTURE_TEST(events_within_a_moment_make_one_order)
 
 FIXTURE_TEST(a_level_changes_once_in_retag_ms)
 {
-    struct fixture *f = *state;
-
     give(f, "00", (int64_t[]) { 300, 200 }, NULL);
     decides(f, 1000, "a/j -/1");
     give(f, "00", (int64_t[]) { 100, 200 }, NULL);
@@ -64,8 +54,6 @@ FIXTURE_TEST(a_level_changes_once_in_retag_ms)
 
 FIXTURE_TEST(nearly_equal_stages_keep_their_order)
 {
-    struct fixture *f = *state;
-
     give(f, "00", (int64_t[]) { 1000, 1010 }, NULL);
     decides(f, 1000, "a/j 0");
     give(f, "00", (int64_t[]) { 1020, 1010 }, NULL);
@@ -77,8 +65,6 @@ FIXTURE_TEST(nearly_equal_stages_keep_their_order)
 
 FIXTURE_TEST(the_policy_says_how_equal_is_nearly)
 {
-    struct fixture *f = *state;
-
     set_order(f, "stage", ", \"hysteresis\": 0");
     give(f, "00", (int64_t[]) { 1000, 1010 }, NULL);
     assert_true(decide_run(f->d, 1000));
@@ -103,7 +89,6 @@ FIXTURE_TEST(the_policy_says_who_weighs_more)
         { "\"users\": {\"ann\": 4}", "", 1 },
         { "\"users\": {\"ann\": 4}, \"cojobs\": {\"a\": 0.5}", "ann", 1 },
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char *weights = xasprintf(", \"weights\": {%s}", cases[i].weights);
@@ -122,8 +107,6 @@ FIXTURE_TEST(the_policy_says_who_weighs_more)
  * stage meets nobody does not matter to "truncate". */
 FIXTURE_TEST(the_policy_says_how_to_fold)
 {
-    struct fixture *f = *state;
-
     set_order(f, "stage",
               ", \"hysteresis\": 0.02,"
               " \"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
@@ -190,7 +173,6 @@ FIXTURE_TEST(only_stages_that_run_are_in_a_hurry)
         { "the stage goes", 2, false, false, 2000, 60, 2, true },
         { "the job begins again", 2, true, false, 2000, 60, 2, false },
     };
-    struct fixture *f = *state;
     long long now = 10000;
 
     assert_true(decide_run(f->d, now));
@@ -210,9 +192,9 @@ FIXTURE_TEST(only_stages_that_run_are_in_a_hurry)
 
 FIXTURE_TEST(what_is_in_no_hurry_waits_for_more_of_it)
 {
-    static const struct news job = { "a job", 1, true, false, 1000, 0, 1,
-                                     false };
-    struct fixture *f = *state;
+    static const struct news job = {
+        "a job", 1, true, false, 1000, 0, 1, false
+    };
 
     set_order(f, "work", "");
     assert_true(decide_run(f->d, 1000));

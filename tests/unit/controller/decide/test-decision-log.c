@@ -2,9 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decision-log.h"
 #include "openvswitch/json.h"

@@ -55,6 +55,9 @@ tear_down(void **state)
     return 0;
 }
 
+#define PLACE_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, const struct place *p)
+
 static struct history *
 open_history(const struct place *p)
 {
@@ -112,10 +115,10 @@ expect(struct json *json, const char *array, size_t n, const char *name,
 }
 
 /* Rows are there before they are written, and after another start. */
-FIXTURE_TEST(test_keeps)
+PLACE_TEST(test_keeps)
 {
     int64_t now = time_wall_msec();
-    struct history *h = open_history(*state);
+    struct history *h = open_history(p);
     char *ended = xasprintf("%lld", (long long) now);
 
     add_stage(h, now);
@@ -124,17 +127,17 @@ FIXTURE_TEST(test_keeps)
            "\"stage\"");
     history_close(h);
 
-    h = open_history(*state);
+    h = open_history(p);
     expect(history_to_json(h, "stages", 0, 10), "stages", 1, "demand",
            "{\"h0:tx\":1.5}");
     history_close(h);
     free(ended);
 }
 
-FIXTURE_TEST(test_since_and_limit)
+PLACE_TEST(test_since_and_limit)
 {
     int64_t now = time_wall_msec();
-    struct history *h = open_history(*state);
+    struct history *h = open_history(p);
     char *middle = xasprintf("%lld", (long long) now + 2);
 
     for (int i = 0; i < 4; i++) {
@@ -148,9 +151,9 @@ FIXTURE_TEST(test_since_and_limit)
     free(middle);
 }
 
-FIXTURE_TEST(test_orders_and_ports)
+PLACE_TEST(test_orders_and_ports)
 {
-    struct history *h = open_history(*state);
+    struct history *h = open_history(p);
 
     history_add_order(h, &(struct history_order) {
         .at = time_wall_msec(), .policy = "fair", .version = 7,
@@ -169,10 +172,10 @@ FIXTURE_TEST(test_orders_and_ports)
 }
 
 /* What is older than it may be goes with the next that is written. */
-FIXTURE_TEST(test_forgets)
+PLACE_TEST(test_forgets)
 {
     int64_t now = time_wall_msec();
-    struct history *h = open_history(*state);
+    struct history *h = open_history(p);
     char *ended = xasprintf("%lld", (long long) now);
 
     add_stage(h, now - HISTORY_MAX_AGE_MS - 1000);
@@ -194,9 +197,8 @@ size_of(const char *file)
 
 /* A nearly full disk: the oldest rows go, their space is the disk's again, and
  * the last thousand stay. */
-FIXTURE_TEST(test_shrinks)
+PLACE_TEST(test_shrinks)
 {
-    const struct place *p = *state;
     int64_t now = time_wall_msec();
     struct history *h = open_history(p);
     char *oldest = xasprintf("%lld", (long long) now + 2001);
@@ -239,9 +241,8 @@ query(const struct place *p, const char *sql)
 
 /* Of 80 days of rows, the last ones stay that have place, and the file says
  * from when on it is complete. */
-FIXTURE_TEST(test_keeps_its_limit)
+PLACE_TEST(test_keeps_its_limit)
 {
-    const struct place *p = *state;
     int64_t now = time_wall_msec(), day = 24 * 3600 * 1000, first, cut;
     struct history *h = open_history(p);
     char *error;
@@ -281,9 +282,8 @@ expect_put_aside(const struct place *p)
     free(aside);
 }
 
-FIXTURE_TEST(test_garbage_is_put_aside)
+PLACE_TEST(test_garbage_is_put_aside)
 {
-    const struct place *p = *state;
     FILE *stream = fopen(p->file, "w");
 
     for (int i = 0; i < 10000; i++) {
@@ -293,9 +293,8 @@ FIXTURE_TEST(test_garbage_is_put_aside)
     expect_put_aside(p);
 }
 
-FIXTURE_TEST(test_other_programs_is_put_aside)
+PLACE_TEST(test_other_programs_is_put_aside)
 {
-    const struct place *p = *state;
     sqlite3 *db;
 
     assert_int_equal(sqlite3_open(p->file, &db), SQLITE_OK);
@@ -306,9 +305,8 @@ FIXTURE_TEST(test_other_programs_is_put_aside)
     expect_put_aside(p);
 }
 
-FIXTURE_TEST(test_no_folder)
+PLACE_TEST(test_no_folder)
 {
-    const struct place *p = *state;
     char *file = xasprintf("%s/none/history.db", p->folder);
     struct history *h;
     char *error = history_open(file, INT64_MAX, &h);

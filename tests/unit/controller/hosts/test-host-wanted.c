@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/hosts/host-wanted.h"
 #include "controller/hosts/hosts-db.h"
@@ -91,7 +90,6 @@ n_wanted(const struct fixture *f, const char *host)
 FIXTURE_TEST(processes_that_are_not_admitted_get_no_order)
 {
     const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
-    struct fixture *f = *state;
     struct host *h1 = cluster_get_host(f->c, "h1");
     struct host_wanted w;
 
@@ -170,7 +168,6 @@ FIXTURE_TEST(each_change_is_written_once)
         void (*change)(struct fixture *);
     } changes[] = { CHANGES };
 #undef X
-    struct fixture *f = *state;
     int64_t version;
 
     test_server_init(&f->server, &database_hosts);
@@ -199,8 +196,6 @@ FIXTURE_TEST(each_change_is_written_once)
 
 FIXTURE_TEST(a_host_gets_its_live_jobs_that_are_not_excluded)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(n_wanted(f, "h0"), 2);
     assert_int_equal(n_wanted(f, "h1"), 0);
     f->a->override = OVERRIDE_EXCLUDE;

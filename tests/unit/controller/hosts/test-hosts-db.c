@@ -107,7 +107,6 @@ iterate_until(struct fixture *f, struct controller *ctl, int64_t generation,
 /* A controller that was cut off and returns. */
 FIXTURE_TEST(rows_of_a_newer_generation_are_not_replaced)
 {
-    struct fixture *f = *state;
     int64_t version;
 
     if (!f->server.file) {
@@ -165,7 +164,6 @@ await_rows(struct fixture *f)
 
 FIXTURE_TEST(a_removed_host_has_no_rows_until_it_connects)
 {
-    struct fixture *f = *state;
     struct host *host = await_rows(f);
 
     host->connected = false;
@@ -188,7 +186,6 @@ FIXTURE_TEST(a_removed_host_has_no_rows_until_it_connects)
 
 FIXTURE_TEST(a_host_is_not_removed_if_it_connects_before)
 {
-    struct fixture *f = *state;
     struct host *host = await_rows(f);
 
     hosts_db_remove(f->a.hdb, host);    /* Is still connected. */

@@ -4,7 +4,6 @@
 
 #include <config.h>
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +39,9 @@ tear_down(void **state)
     pair_keys_destroy(*state);
     return 0;
 }
+
+#define KEYS_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct pair_keys *pk)
 
 /* A report of 'host', whose addresses and peers are JSON. */
 static void
@@ -94,9 +96,8 @@ told(struct pair_keys *pk, const char *host, char key[33])
     return text;
 }
 
-FIXTURE_TEST(two_hosts_with_connections_get_one_key)
+KEYS_TEST(two_hosts_with_connections_get_one_key)
 {
-    struct pair_keys *pk = *state;
     char a[33], b[33], c[33];
 
     REPORT(pk, 1, true, PEER(2));
@@ -142,10 +143,8 @@ alarms(struct pair_keys *pk)
     return text;
 }
 
-FIXTURE_TEST(an_address_of_two_hosts_is_of_neither)
+KEYS_TEST(an_address_of_two_hosts_is_of_neither)
 {
-    struct pair_keys *pk = *state;
-
     REPORT(pk, 1, true, PEER(2));
     REPORT(pk, 2, true, PEER(1));
     assert_is(told(pk, "h1", NULL), "10.0.0.2");
@@ -168,10 +167,8 @@ FIXTURE_TEST(an_address_of_two_hosts_is_of_neither)
     assert_is(alarms(pk), "[]");
 }
 
-FIXTURE_TEST(a_removed_host_has_no_keys)
+KEYS_TEST(a_removed_host_has_no_keys)
 {
-    struct pair_keys *pk = *state;
-
     REPORT(pk, 1, true, PEER(2));
     REPORT(pk, 2, true, PEER(1));
     assert_is(told(pk, "h1", NULL), "10.0.0.2");
@@ -183,10 +180,8 @@ FIXTURE_TEST(a_removed_host_has_no_keys)
 
 /* The leader that has revoked h2 ended before h1 heard of it.  h3 has not
  * connected yet, and is heard later. */
-FIXTURE_TEST(a_new_leader_ends_the_keys_of_a_revoked_host)
+KEYS_TEST(a_new_leader_ends_the_keys_of_a_revoked_host)
 {
-    struct pair_keys *pk = *state;
-
     REPORT(pk, 1, true, PEER(2) "," PEER(3));
     assert_is(told(pk, "h1", NULL), "");
     now += PAIR_KEYS_GRACE_MS;
@@ -201,10 +196,8 @@ FIXTURE_TEST(a_new_leader_ends_the_keys_of_a_revoked_host)
 }
 
 /* Its agent is away: the last keys stay. */
-FIXTURE_TEST(a_silent_host_keeps_its_pairs)
+KEYS_TEST(a_silent_host_keeps_its_pairs)
 {
-    struct pair_keys *pk = *state;
-
     REPORT(pk, 1, true, PEER(2));
     REPORT(pk, 2, true, PEER(1));
     assert_is(told(pk, "h1", NULL), "10.0.0.2");
@@ -213,10 +206,8 @@ FIXTURE_TEST(a_silent_host_keeps_its_pairs)
     assert_is(told(pk, "h1", NULL), NOTHING);
 }
 
-FIXTURE_TEST(an_alarm_names_who_seems_to_have_written)
+KEYS_TEST(an_alarm_names_who_seems_to_have_written)
 {
-    struct pair_keys *pk = *state;
-
     REPORT(pk, 1, true, "{\"address\": \"10.0.0.2\", \"refused\": 5}");
     REPORT(pk, 2, true, PEER(1));
     assert_is(alarms(pk), "[]");

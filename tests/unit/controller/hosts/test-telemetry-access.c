@@ -2,7 +2,6 @@
 
 #include <config.h>
 
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "controller/hosts/telemetry.h"

@@ -47,6 +47,8 @@ set_up(void **state)
     return 0;
 }
 
+#define STAGE_TEST(NAME) UNIT_TEST_GIVEN(NAME, set_up, NULL, struct world *w)
+
 /* Announces a rung after 'stage', in which 'keep' jobs go on until
  * 'iterations'. */
 static void
@@ -64,9 +66,8 @@ announce(struct intentrec_stage *stage, int64_t iterations, int64_t keep)
     stage->n_rungs = 2;
 }
 
-UNIT_TEST_BETWEEN(a_stage_that_was_not_announced_was_hidden, set_up, NULL)
+STAGE_TEST(a_stage_that_was_not_announced_was_hidden)
 {
-    struct world *w = *state;
     struct announcement a = intent_announcement(&w->cojob, &w->second);
 
     assert_float_equal(a.hidden, 50, 0);
@@ -80,9 +81,8 @@ UNIT_TEST_BETWEEN(a_stage_that_was_not_announced_was_hidden, set_up, NULL)
     assert_float_equal(a.later, 7, 0);
 }
 
-UNIT_TEST_BETWEEN(a_first_stage_hides_nothing, set_up, NULL)
+STAGE_TEST(a_first_stage_hides_nothing)
 {
-    struct world *w = *state;
     struct announcement a;
 
     announce(&w->first, 40, 1);
@@ -92,10 +92,8 @@ UNIT_TEST_BETWEEN(a_first_stage_hides_nothing, set_up, NULL)
 }
 
 /* The stage that is still running is not the one before. */
-UNIT_TEST_BETWEEN(other_jobs_do_all_of_their_iterations, set_up, NULL)
+STAGE_TEST(other_jobs_do_all_of_their_iterations)
 {
-    struct world *w = *state;
-
     assert_float_equal(intent_announcement(&w->cojob, &w->other).hidden, 60,
                        0);
     announce(&w->first, 50, 3);

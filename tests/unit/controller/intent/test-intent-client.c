@@ -2,9 +2,7 @@
 
 #include <config.h>
 
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/user-name.h"
@@ -31,6 +29,9 @@ tear_down(void **state)
     free(*state);
     return 0;
 }
+
+#define SERVER_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct test_server *f)
 
 static const char *const jobs[] = { "a", "b", "a" };
 static const struct intent_worker workers[] = {
@@ -64,14 +65,13 @@ static const struct intent_edit cojob_end = {
     .kind = INTENT_COJOB_END, .cojob = "asha",
 };
 
-FIXTURE_TEST(each_kind_of_edit_is_written_or_refused)
+SERVER_TEST(each_kind_of_edit_is_written_or_refused)
 {
     const struct intent_edit *const edits[] = {
         &cojob_begin, &cojob_begin, &job_begin, &job_begin, &stage_begin,
         &stage_begin, &stage_end, &stage_end, &job_end, &cojob_end, &cojob_end,
     };
     struct intent_edit too_many = stage_begin;
-    struct test_server *f = *state;
     enum intent_result result;
     struct intent_client *ic;
 
@@ -132,9 +132,8 @@ is_owner(const struct test_server *f, const char *owner, unsigned int uid)
     return !status;
 }
 
-FIXTURE_TEST(a_cojob_belongs_to_the_user_that_began_it)
+SERVER_TEST(a_cojob_belongs_to_the_user_that_began_it)
 {
-    struct test_server *f = *state;
     struct intent_edit anns = cojob_begin;
     struct intent_client *ic;
     char *user;
@@ -188,13 +187,12 @@ as_user(struct intent_client *ic, const struct intent_edit *edit,
     }
 }
 
-FIXTURE_TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights)
+SERVER_TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights)
 {
     static const struct intent_edit *const edits[] = {
         &cojob_begin, &job_begin, &stage_begin,
         &stage_end,   &job_end,   &cojob_end,
     };
-    struct test_server *f = *state;
     struct intent_edit other = cojob_begin, operators = cojob_begin;
     struct intent_client *ic;
 
@@ -228,9 +226,8 @@ FIXTURE_TEST(a_user_changes_own_cojobs_up_to_a_sum_of_weights)
     intent_client_destroy(ic);
 }
 
-FIXTURE_TEST(a_client_without_database_gives_up_in_time)
+SERVER_TEST(a_client_without_database_gives_up_in_time)
 {
-    struct test_server *f = *state;
     struct intent_client *ic = intent_client_create(f->remote, 50);
     enum intent_result result;
 
@@ -242,9 +239,8 @@ FIXTURE_TEST(a_client_without_database_gives_up_in_time)
 }
 
 /* The stage is refused unless its cojob is written first. */
-FIXTURE_TEST(announcements_of_an_outage_are_written_later_in_order)
+SERVER_TEST(announcements_of_an_outage_are_written_later_in_order)
 {
-    struct test_server *f = *state;
     struct intent_client *ic;
     struct intent_edit copy;
 
@@ -270,9 +266,8 @@ FIXTURE_TEST(announcements_of_an_outage_are_written_later_in_order)
 }
 
 /* A search announces nothing for the length of a stage. */
-FIXTURE_TEST(an_announcement_is_written_without_another_one)
+SERVER_TEST(an_announcement_is_written_without_another_one)
 {
-    struct test_server *f = *state;
     struct intent_client *ic, *other;
 
     if (!f->file) {

@@ -161,7 +161,6 @@ moved(struct fixture *f, const char *host, enum direction dir)
 
 FIXTURE_TEST(begins_with_the_parameter_server_formula)
 {
-    struct fixture *f = *state;
     double second = MODEL * 8 / CLUSTER_UNKNOWN_BPS * 100;
 
     /* h0: half of the model to h2's shard, and half of h1's to its own. */
@@ -174,7 +173,6 @@ FIXTURE_TEST(begins_with_the_parameter_server_formula)
 /* What a host has counted of a job, and of its card, goes to the stage. */
 FIXTURE_TEST(keeps_what_each_job_of_a_stage_did)
 {
-    struct fixture *f = *state;
     struct stage_part *part;
     struct stage_bytes *b;
 
@@ -194,8 +192,6 @@ FIXTURE_TEST(keeps_what_each_job_of_a_stage_did)
 
 FIXTURE_TEST(measures_bytes_per_iteration)
 {
-    struct fixture *f = *state;
-
     f->job->model_bytes = 0;
     learn(f, "h0", 500, 0, 0, true);
     learn(f, "h0", 500, 0, 1, false);
@@ -216,8 +212,6 @@ FIXTURE_TEST(measures_bytes_per_iteration)
  * is: what an iteration moves may be there in one that has hardly begun. */
 FIXTURE_TEST(a_few_iterations_only_correct_the_formula)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, 0, true);
     learn(f, "h0", 3 * MODEL, 0, 1, false);     /* With the parameters. */
     learn(f, "h0", 6 * MODEL, 0.4 * MODEL, 3, false);
@@ -240,8 +234,6 @@ FIXTURE_TEST(a_few_iterations_only_correct_the_formula)
  * until it tells how far it is. */
 FIXTURE_TEST(what_was_counted_is_forgotten_for_what_is_told)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, -1, true);
     f->counted = 1;
     learn(f, "h0", 0.1 * MODEL, 0, -1, false);
@@ -262,8 +254,6 @@ FIXTURE_TEST(what_was_counted_is_forgotten_for_what_is_told)
  * as much again as it has moved beyond what is expected. */
 FIXTURE_TEST(a_job_needs_as_much_as_it_moves_without_iterations)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, 0, true);
     learn(f, "h0", 2 * MODEL, 0, 0, false); /* With the parameters. */
     assert_float_equal(demand(f, "h0", DIR_TX), 100, 1e-6);
@@ -281,8 +271,6 @@ FIXTURE_TEST(a_job_needs_as_much_as_it_moves_without_iterations)
 /* Each host has the same part of it, until it has been counted. */
 FIXTURE_TEST(what_a_stage_announces_is_expected)
 {
-    struct fixture *f = *state;
-
     f->job->model_bytes = 0;
     f->stage->claim.bytes = 6 * MODEL;
     assert_int_equal(demand_remaining_iterations(f->stage, f->job), 100);
@@ -300,8 +288,6 @@ FIXTURE_TEST(what_a_stage_announces_is_expected)
  * them. */
 FIXTURE_TEST(a_silent_job_has_as_much_left_as_it_has_moved)
 {
-    struct fixture *f = *state;
-
     f->job->model_bytes = 0;
     learn(f, "h0", 0, 0, -1, true);
     assert_float_equal(demand(f, "h0", DIR_TX), 0, 1e-9);
@@ -314,8 +300,6 @@ FIXTURE_TEST(a_silent_job_has_as_much_left_as_it_has_moved)
 
 FIXTURE_TEST(counts_for_a_job_that_does_not_tell)
 {
-    struct fixture *f = *state;
-
     f->job->model_bytes = 0;
     learn(f, "h0", 0, 0, -1, true);
     f->counted = 2;
@@ -349,8 +333,6 @@ FIXTURE_TEST(counts_for_a_job_that_does_not_tell)
 
 FIXTURE_TEST(keeps_what_an_agent_counted_before_its_restart)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, -1, true);
     f->counted = 6;
     learn(f, "h0", 12000, 3000, -1, false);
@@ -379,8 +361,6 @@ FIXTURE_TEST(keeps_what_an_agent_counted_before_its_restart)
 
 FIXTURE_TEST(measures_hosts_that_do_not_know_the_iteration)
 {
-    struct fixture *f = *state;
-
     f->job->model_bytes = 0;
     learn(f, "h0", 0, 0, 10, true);
     learn(f, "h2", 0, 0, -1, true);
@@ -391,7 +371,6 @@ FIXTURE_TEST(measures_hosts_that_do_not_know_the_iteration)
 
 FIXTURE_TEST(an_agent_that_begins_again_costs_nothing)
 {
-    struct fixture *f = *state;
     double before;
 
     learn(f, "h0", 0, 0, 0, true);
@@ -409,8 +388,6 @@ FIXTURE_TEST(an_agent_that_begins_again_costs_nothing)
 
 FIXTURE_TEST(a_stage_that_is_there_needs_nothing)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, 0, true);
     learn(f, "h0", 20000, 0, 100, false);
     assert_float_equal(demand(f, "h0", DIR_TX), 0, 1e-9);
@@ -420,8 +397,6 @@ FIXTURE_TEST(a_stage_that_is_there_needs_nothing)
 
 FIXTURE_TEST(bytes_count_for_the_stage_in_which_they_move)
 {
-    struct fixture *f = *state;
-
     learn(f, "h1", 7000, 0, 0, true);   /* Of before, so a base only. */
     learn(f, "h1", 9000, 10, 1, false);
     assert_int_equal(moved(f, "h1", DIR_TX), 2000);
@@ -438,7 +413,6 @@ FIXTURE_TEST(bytes_count_for_the_stage_in_which_they_move)
 /* Half of the time between two messages was the previous stage's. */
 FIXTURE_TEST(bytes_around_the_end_of_a_stage_are_shared)
 {
-    struct fixture *f = *state;
     struct stage *old = f->stage;
 
     learn(f, "h1", 0, 0, 0, true);
@@ -457,8 +431,6 @@ FIXTURE_TEST(bytes_around_the_end_of_a_stage_are_shared)
 /* Of its stage, which a new one begins anew. */
 FIXTURE_TEST(counts_what_a_job_has_sent)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, 0, true);
     learn(f, "h1", 0, 0, 0, true);
     learn(f, "h0", 3000, 9, 1, false);
@@ -473,7 +445,6 @@ FIXTURE_TEST(counts_what_a_job_has_sent)
 
 FIXTURE_TEST(a_job_that_begins_again_begins_at_0)
 {
-    struct fixture *f = *state;
     double before = demand(f, "h1", DIR_TX);
 
     cluster_get_host(f->c, "h1")->capacity_bps = CLUSTER_UNKNOWN_BPS;
@@ -488,7 +459,6 @@ FIXTURE_TEST(a_job_that_begins_again_begins_at_0)
 
 FIXTURE_TEST(processes_count_while_their_job_lives)
 {
-    struct fixture *f = *state;
     const struct job_traffic *t = shash_find_data(&f->job->traffic, "h0");
 
     for (int round = 0; round < 2; round++) {
@@ -526,7 +496,6 @@ UNIT_TEST(job_that_is_over_has_its_hosts)
 /* Each order is news to each host, and none of them is late for that. */
 FIXTURE_TEST(host_is_late_after_some_time)
 {
-    struct fixture *f = *state;
     struct host *host = cluster_get_host(f->c, "h0");
 
     host_set_wanted(host, 7);
@@ -588,7 +557,6 @@ learn_metric(struct fixture *f, int64_t iteration, double value, int ms,
 FIXTURE_TEST(setting_the_clock_does_not_change_what_is_measured)
 {
     static const long long steps[] = { 0, 3600000, -7200000 };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
         const struct progress_curve *curve;
@@ -637,8 +605,6 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
 /* Both sources at once: the period is measured from one to the other. */
 FIXTURE_TEST(rest_and_telemetry_measure_one_period)
 {
-    struct fixture *f = *state;
-
     learn_metric(f, 10, 0.1, 4000, 0);
     post_progress(f, 20, 0.2, 4000);
     learn_metric(f, 30, 0.3, 4000, 0);
@@ -649,7 +615,6 @@ FIXTURE_TEST(rest_and_telemetry_measure_one_period)
 
 FIXTURE_TEST(gain_of_a_job_that_reports_by_rest_decays_after_a_day)
 {
-    struct fixture *f = *state;
     struct order_traits traits;
     struct policy *policy;
     double gain;
@@ -676,8 +641,6 @@ FIXTURE_TEST(gain_of_a_job_that_reports_by_rest_decays_after_a_day)
  * iterations count, and the host is not one of the job's. */
 FIXTURE_TEST(processes_that_are_not_registered_count_for_nothing)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 1000, 1000, 5, true);
     f->claim = (struct membership_claim) { .has_uid = true, .uid = 1001 };
     learn(f, "h9", 0, 0, -1, true);
@@ -728,8 +691,6 @@ h9_counts(struct fixture *f)
 
 FIXTURE_TEST(hosts_are_not_believed_about_a_job_that_is_elsewhere)
 {
-    struct fixture *f = *state;
-
     know_addresses(f);
     assert_false(h9_counts(f)); /* No host has begun yet. */
     learn(f, "h0", 0, 0, 0, true);
@@ -742,8 +703,6 @@ FIXTURE_TEST(hosts_are_not_believed_about_a_job_that_is_elsewhere)
 
 FIXTURE_TEST(first_host_of_a_job_without_places_names_the_others)
 {
-    struct fixture *f = *state;
-
     f->unplaced = true;
     f->began++;
     give_intent(f, 0);
@@ -765,10 +724,9 @@ FIXTURE_TEST(first_host_of_a_job_without_places_names_the_others)
     msec_ahead -= HOST_WORD_GONE_MS + 1;
 }
 
-/* A host that anybody could be, and one with a certificate of its own. */
+/* A host without a certificate of its own, and one with. */
 FIXTURE_TEST(certified_host_counts_where_others_send_to_it)
 {
-    struct fixture *f = *state;
     struct host *h9 = cluster_get_host(f->c, "h9");
 
     f->unplaced = true;
@@ -787,8 +745,6 @@ FIXTURE_TEST(certified_host_counts_where_others_send_to_it)
 
 FIXTURE_TEST(own_bytes_of_a_host_carry_no_iterations)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, 0, true);
     learn(f, "h1", 0, 0, 0, true);
     learn(f, "h0", 20000000, 20000000, 1, false);
@@ -810,7 +766,6 @@ FIXTURE_TEST(own_bytes_of_a_host_carry_no_iterations)
 
 FIXTURE_TEST(processes_of_another_user_count_for_nothing)
 {
-    struct fixture *f = *state;
     char *why;
 
     f->c->trusts_environment = true;
@@ -834,8 +789,6 @@ FIXTURE_TEST(processes_of_another_user_count_for_nothing)
 /* One report ends no stage, and does not spoil what was measured. */
 FIXTURE_TEST(iterations_that_no_traffic_carries_do_not_count)
 {
-    struct fixture *f = *state;
-
     learn(f, "h0", 0, 0, 1, true);
     learn(f, "h0", 20000000, 20000000, 11, false);
     learn(f, "h0", 20000000, 20000000, 1000000000, false);
@@ -859,7 +812,6 @@ FIXTURE_TEST(steps_after_a_jump_count)
         { 95021, 21 }, { 95031, 31 }, { 95030, 30 }, { 95041, 41 },
         { 7, 7 },      { 17, 17 },
     };
-    struct fixture *f = *state;
     uint64_t bytes = 0;
 
     f->stage->iterations = 1000000;
@@ -870,4 +822,18 @@ FIXTURE_TEST(steps_after_a_jump_count)
         assert_int_equal(f->job->iteration, rows[i].counts);
     }
     assert_int_equal(f->job->bound.n_refused, 2);
+}
+
+/* A job that is requeued begins again on another host. */
+FIXTURE_TEST(iterations_where_a_job_is_no_more_do_not_count)
+{
+    learn(f, "h0", 0, 0, 1, true);
+    learn(f, "h0", 20000000, 20000000, 11, false);
+    assert_int_equal(f->job->iteration, 11);
+    msec_ahead += HOST_WORD_GONE_MS + 1;
+    learn(f, "h1", 0, 0, 0, true);
+    assert_int_equal(f->job->iteration, 0);
+    learn(f, "h1", 4000000, 4000000, 2, false);
+    assert_int_equal(f->job->iteration, 2);
+    msec_ahead -= HOST_WORD_GONE_MS + 1;
 }

@@ -6,6 +6,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/fabric.h"
+#include "controller/model/host-names.h"
 #include "tests/unit/unit-test.h"
 
 UNIT_TEST(a_first_label_means_the_one_host)

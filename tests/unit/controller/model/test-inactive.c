@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/model/cluster.h"
 #include "controller/model/inactive.h"
@@ -66,16 +65,12 @@ is_silent_after(struct fixture *f, int64_t from, int64_t ms)
 
 FIXTURE_TEST(a_stage_without_processes_is_silent)
 {
-    struct fixture *f = *state;
-
     assert_false(is_silent_after(f, BEGAN, 59000));
     assert_true(is_silent_after(f, BEGAN + 60000, 0));
 }
 
 FIXTURE_TEST(one_job_with_a_process_is_enough)
 {
-    struct fixture *f = *state;
-
     for (int64_t now = BEGAN; now < BEGAN + 200000; now += 1000) {
         f->y->at = now - 200;
         inactive_run(f->c, now);
@@ -87,8 +82,6 @@ FIXTURE_TEST(one_job_with_a_process_is_enough)
 
 FIXTURE_TEST(a_host_that_is_away_says_nothing)
 {
-    struct fixture *f = *state;
-
     f->x->host->connected = false;
     assert_false(is_silent_after(f, BEGAN, 600000));
     f->x->host->connected = true;
@@ -98,7 +91,6 @@ FIXTURE_TEST(a_host_that_is_away_says_nothing)
 
 FIXTURE_TEST(nothing_is_known_of_a_job_without_hosts)
 {
-    struct fixture *f = *state;
     struct job *x = shash_find_data(&f->c->jobs, "a/x");
 
     shash_clear_free_data(&x->traffic);
@@ -110,7 +102,6 @@ FIXTURE_TEST(nothing_is_known_of_a_job_without_hosts)
 /* A mistyped name of "stage begin": no host has ever seen the job. */
 FIXTURE_TEST(a_stage_that_no_process_joins_is_idle_after_a_grace_period)
 {
-    struct fixture *f = *state;
     long long began = f->stage->known_at;
     struct job *x = shash_find_data(&f->c->jobs, "a/x");
 
@@ -135,7 +126,6 @@ FIXTURE_TEST(a_stage_that_no_process_joins_is_idle_after_a_grace_period)
 /* Only where iterations are known to send bytes does silence mean anything. */
 FIXTURE_TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen)
 {
-    struct fixture *f = *state;
     long long now = f->stage->known_at + STAGE_TRAFFIC_MS;
     struct job *x = shash_find_data(&f->c->jobs, "a/x");
     struct job *y = shash_find_data(&f->c->jobs, "a/y");
@@ -159,7 +149,6 @@ FIXTURE_TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen)
 /* Its stage ends after a minute, and ten more later so does the search. */
 FIXTURE_TEST(a_search_without_stages_or_processes_is_silent)
 {
-    struct fixture *f = *state;
     struct cojob *cojob = f->stage->cojob;
 
     assert_true(is_silent_after(f, BEGAN, 700000));
@@ -174,7 +163,6 @@ FIXTURE_TEST(a_search_without_stages_or_processes_is_silent)
 /* Between two stages a process is enough. */
 FIXTURE_TEST(a_search_between_stages_is_not)
 {
-    struct fixture *f = *state;
     struct cojob *cojob = f->stage->cojob;
 
     f->stage->ended = BEGAN;

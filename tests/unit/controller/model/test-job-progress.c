@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/model/job-progress.h"
 #include "order/order.h"
@@ -32,12 +31,13 @@ tear_down(void **state)
     return 0;
 }
 
+#define PROGRESS_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct job_progress *p)
+
 /* The first iteration that is told may have ended long ago, and what is
  * shorter than two seconds is measured too coarsely. */
-FIXTURE_TEST(the_shortest_period_counts)
+PROGRESS_TEST(the_shortest_period_counts)
 {
-    struct job_progress *p = *state;
-
     job_progress_pace(p, -1, BEGAN);
     job_progress_pace(p, 10, BEGAN + 1000);
     job_progress_pace(p, 11, BEGAN + 1100);
@@ -53,10 +53,8 @@ FIXTURE_TEST(the_shortest_period_counts)
     assert_float_equal(p->period, 0.5, 1e-9);
 }
 
-FIXTURE_TEST(standing_still_is_no_pace)
+PROGRESS_TEST(standing_still_is_no_pace)
 {
-    struct job_progress *p = *state;
-
     job_progress_pace(p, 1, BEGAN + 1000);
     job_progress_pace(p, 2, BEGAN + 2000);
     job_progress_pause(p);
@@ -67,10 +65,8 @@ FIXTURE_TEST(standing_still_is_no_pace)
     assert_float_equal(p->period, 2, 1e-9);
 }
 
-FIXTURE_TEST(a_job_that_goes_back_is_measured_anew)
+PROGRESS_TEST(a_job_that_goes_back_is_measured_anew)
 {
-    struct job_progress *p = *state;
-
     job_progress_pace(p, 100, BEGAN + 1000);
     job_progress_pace(p, 101, BEGAN + 2000);
     job_progress_pace(p, 50, BEGAN + 6000);
@@ -81,10 +77,8 @@ FIXTURE_TEST(a_job_that_goes_back_is_measured_anew)
 
 /* Others went before it at some time in the first and in the last of three
  * measurements, if only for a moment. */
-FIXTURE_TEST(the_pace_of_who_waits_is_told_apart)
+PROGRESS_TEST(the_pace_of_who_waits_is_told_apart)
 {
-    struct job_progress *p = *state;
-
     job_progress_wait(p, true);
     job_progress_pace(p, 1, BEGAN + 1000);
     job_progress_pace(p, 2, BEGAN + 2000);
@@ -101,7 +95,7 @@ FIXTURE_TEST(the_pace_of_who_waits_is_told_apart)
     assert_float_equal(p->first_period, 1, 1e-9);
 }
 
-FIXTURE_TEST(a_falling_loss_is_a_rise)
+UNIT_TEST(a_falling_loss_is_a_rise)
 {
     static const struct {
         const char *metric;
@@ -123,9 +117,8 @@ FIXTURE_TEST(a_falling_loss_is_a_rise)
 }
 
 /* Of two hosts one is behind, and both repeat themselves. */
-FIXTURE_TEST(each_evaluation_counts_once)
+PROGRESS_TEST(each_evaluation_counts_once)
 {
-    struct job_progress *p = *state;
     int64_t a = -1, b = -1;
 
     job_progress_sample(p, &a, "accuracy", 10, 0.1, BEGAN);
@@ -158,9 +151,8 @@ report_ten_samples(struct job_progress *p)
     }
 }
 
-FIXTURE_TEST(scores_as_the_policy_says)
+PROGRESS_TEST(scores_as_the_policy_says)
 {
-    struct job_progress *p = *state;
     struct policy *policy;
     struct order_traits traits = { 0 };
 
@@ -181,9 +173,8 @@ FIXTURE_TEST(scores_as_the_policy_says)
 
 /* A job with 0.9 of an accuracy of 1 is near that of its stage's end, and far
  * from that of its search's. */
-FIXTURE_TEST(later_stages_make_the_early_phase_longer)
+PROGRESS_TEST(later_stages_make_the_early_phase_longer)
 {
-    struct job_progress *p = *state;
     struct policy *policy;
     struct order_traits traits = { 0 };
 

@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
@@ -138,7 +137,6 @@ add(struct fixture *f, enum override_kind kind, const char *target,
 
 FIXTURE_TEST(what_is_pinned_goes_first_until_undone)
 {
-    struct fixture *f = *state;
     int64_t id;
 
     decide_at(f, AT(5000));
@@ -157,8 +155,6 @@ FIXTURE_TEST(what_is_pinned_goes_first_until_undone)
 
 FIXTURE_TEST(what_is_paused_goes_last_at_the_last_level)
 {
-    struct fixture *f = *state;
-
     add(f, OVERRIDE_PAUSE, "a", 0);
     decide_at(f, AT(5000));
     assert_string_equal(ranks(f), "bca");
@@ -168,7 +164,6 @@ FIXTURE_TEST(what_is_paused_goes_last_at_the_last_level)
 
 FIXTURE_TEST(what_is_excluded_is_in_nobodys_way)
 {
-    struct fixture *f = *state;
     const struct job *job = shash_find_data(&f->c->jobs, "a/j");
 
     add(f, OVERRIDE_EXCLUDE, "a/j", 0);
@@ -182,10 +177,9 @@ FIXTURE_TEST(what_is_excluded_is_in_nobodys_way)
 FIXTURE_TEST(every_order_can_be_overridden)
 {
     static const char *const orders[] = {
-        "stage", "sincronia", "sebf", "fifo", "tcf", "intensity", "las",
-        "dclas", "fifo-lm", "early", "fair",
+        "stage", "sincronia", "sebf",    "fifo",  "tcf",  "intensity",
+        "las",   "dclas",     "fifo-lm", "early", "fair",
     };
-    struct fixture *f = *state;
 
     add(f, OVERRIDE_PIN, "c/j", 0);
     add(f, OVERRIDE_PAUSE, "a", 0);
@@ -202,8 +196,6 @@ FIXTURE_TEST(every_order_can_be_overridden)
 
 FIXTURE_TEST(time_ends_an_override)
 {
-    struct fixture *f = *state;
-
     add(f, OVERRIDE_PIN, "c", 1000);
     decide_at(f, AT(5999));
     assert_string_equal(ranks(f), "cab");
@@ -215,7 +207,6 @@ FIXTURE_TEST(time_ends_an_override)
 
 FIXTURE_TEST(the_closest_target_counts_and_the_last_word)
 {
-    struct fixture *f = *state;
     const struct job *job = shash_find_data(&f->c->jobs, "c/j");
 
     add(f, OVERRIDE_PIN, "c/j", 0);
@@ -234,7 +225,6 @@ FIXTURE_TEST(the_closest_target_counts_and_the_last_word)
 
 FIXTURE_TEST(what_cannot_be_is_refused)
 {
-    struct fixture *f = *state;
     static const struct {
         enum override_kind kind;
         const char *target, *reason;
@@ -273,7 +263,6 @@ FIXTURE_TEST(what_cannot_be_is_refused)
 /* What the database has and what is not there yet. */
 FIXTURE_TEST(rows_come_and_go)
 {
-    struct fixture *f = *state;
     struct override row = {
         .id = 7, .kind = OVERRIDE_PIN, .target = CONST_CAST(char *, "c"),
         .actor = CONST_CAST(char *, "max"), .reason = CONST_CAST(char *, ""),
@@ -327,7 +316,6 @@ FIXTURE_TEST(old_overrides_are_deleted_except_the_largest_number)
 FIXTURE_TEST(setting_the_clock_neither_ends_nor_extends_an_override)
 {
     static const int64_t steps[] = { 2 * HOUR_MS, -2 * HOUR_MS };
-    struct fixture *f = *state;
     struct override row = {
         .id = 1, .kind = OVERRIDE_PIN, .target = CONST_CAST(char *, "c"),
         .actor = CONST_CAST(char *, "max"), .reason = CONST_CAST(char *, ""),
@@ -372,7 +360,6 @@ FIXTURE_TEST(the_longest_name_of_a_stage_is_the_same_everywhere)
 {
     static const char cojob_name[] = "a234567890123456789012345678901";
     static const char expected[] = "a234567890123456789012345678901/1000";
-    struct fixture *f = *state;
     struct cojob *cojob;
     struct stage *stage;
     char *error;

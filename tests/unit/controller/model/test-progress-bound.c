@@ -47,8 +47,6 @@ admits(struct fixture *f, int64_t iteration)
 
 FIXTURE_TEST(one_report_cannot_end_a_stage)
 {
-    struct fixture *f = *state;
-
     assert_false(admits(f, BILLION));
     assert_true(admits(f, 1));
     assert_false(admits(f, BILLION));
@@ -62,8 +60,6 @@ FIXTURE_TEST(one_report_cannot_end_a_stage)
 
 FIXTURE_TEST(iterations_follow_the_traffic)
 {
-    struct fixture *f = *state;
-
     f->facts.seen = true;
     f->facts.bytes = 10000;
     assert_true(admits(f, 10));
@@ -88,8 +84,6 @@ FIXTURE_TEST(iterations_follow_the_traffic)
 
 FIXTURE_TEST(job_without_visible_traffic_has_a_pace)
 {
-    struct fixture *f = *state;
-
     assert_true(admits(f, 0));
     assert_true(admits(f, PROGRESS_BOUND_UNSEEN));
     assert_false(admits(f, 2 * PROGRESS_BOUND_UNSEEN));
@@ -100,8 +94,6 @@ FIXTURE_TEST(job_without_visible_traffic_has_a_pace)
 
 FIXTURE_TEST(job_may_resume)
 {
-    struct fixture *f = *state;
-
     f->facts.target = 100000;
     assert_true(admits(f, 90000));
     assert_false(admits(f, 100000));
@@ -120,8 +112,6 @@ FIXTURE_TEST(job_may_resume)
 
 FIXTURE_TEST(reports_after_a_gap_follow_the_pace)
 {
-    struct fixture *f = *state;
-
     f->facts.seen = true;
     f->facts.bytes = 10000;
     assert_true(admits(f, 10));

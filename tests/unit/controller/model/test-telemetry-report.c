@@ -16,6 +16,7 @@
     " \"state\": \"ordered\", \"applied\": 17, \"ports\": " PORTS ","    \
     " \"jobs\": " JOBS ", " REST "}]"
 #define BYTES "\"ip_bytes\": 10, \"default_bytes\": 4"
+#define LONG "ip-10-0-12-34.us-west-2.compute.internal.a-name-of-64-characters"
 
 static char *
 parse(const char *text, struct telemetry_report **report)
@@ -32,20 +33,22 @@ UNIT_TEST(reads_what_the_interface_says)
     struct telemetry_report *r;
 
     assert_null(parse(
-        MESSAGE("h0",
-                "{\"uplink\": {\"tx_bytes\": 1, \"rx_bytes\": 2,"
-                " \"capacity_bps\": 50000000}}",
-                "[{\"job\": \"asha/t0\", \"tx_bytes\": 5, \"rx_bytes\": 6,"
-                " \"period_s\": 0.4, \"burst_bytes\": 9000, \"duty\": 1,"
-                " \"busy_s\": 3.5, \"waited_s\": 1.25, \"gpus\": 4,"
-                " \"iteration\": 12, \"stage\": 0, \"metric\": \"loss\","
-                " \"value\": 0.41},"
-                " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8,"
-                " \"sent_to\": [{\"remote\": \"10.77.0.3\", \"bytes\": 5}],"
-                " \"counted\": 3}]",
-                BYTES),
+        MESSAGE(
+            LONG,
+            "{\"uplink\": {\"tx_bytes\": 1, \"rx_bytes\": 2,"
+            " \"capacity_bps\": 50000000}}",
+            "[{\"job\": \"" LONG "/_t0\", \"tx_bytes\": 5,"
+            " \"rx_bytes\": 6,"
+            " \"period_s\": 0.4, \"burst_bytes\": 9000, \"duty\": 1,"
+            " \"busy_s\": 3.5, \"waited_s\": 1.25, \"gpus\": 4,"
+            " \"iteration\": 12, \"stage\": 0, \"metric\": \"eval loss@5\","
+            " \"value\": 0.41},"
+            " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8,"
+            " \"sent_to\": [{\"remote\": \"10.77.0.3\", \"bytes\": 5}],"
+            " \"counted\": 3}]",
+            BYTES),
         &r));
-    assert_string_equal(r->host, "h0");
+    assert_string_equal(r->host, LONG);
     assert_string_equal(r->state, "ordered");
     assert_int_equal(r->applied, 17);
     assert_int_equal(simap_get(&r->ports, "uplink"), 50000);
@@ -59,11 +62,11 @@ UNIT_TEST(reads_what_the_interface_says)
     assert_int_equal(r->jobs[1].n_remotes, 1);
     assert_int_equal(r->jobs[1].remotes[0].ip, 0x0a4d0003);
     assert_int_equal(r->jobs[1].remotes[0].bytes, 5);
-    assert_string_equal(r->jobs[0].name, "asha/t0");
+    assert_string_equal(r->jobs[0].name, LONG "/_t0");
     assert_int_equal(r->jobs[0].tx_bytes, 5);
     assert_int_equal(r->jobs[0].rx_bytes, 6);
     assert_int_equal(r->jobs[0].iteration, 12);
-    assert_string_equal(r->jobs[0].metric, "loss");
+    assert_string_equal(r->jobs[0].metric, "eval loss@5");
     assert_true(r->jobs[0].value == 0.41);
     assert_true(r->jobs[0].period == 0.4);
     assert_int_equal(r->jobs[0].burst_bytes, 9000);
@@ -104,12 +107,12 @@ UNIT_TEST(reads_what_the_interface_says)
 #define SHIM(RESTARTS, LEVELS)                                         \
     BYTES ", \"shim\": {\"tx_packets\": 1, \"tx_bytes\": 2,"           \
           " \"rx_packets\": 3, \"rx_bytes\": 4, \"queue_dropped\": 5," \
-          " \"port_dropped\": 6, \"lane_lost\": 7, \"policed\": 8,"    \
-          " \"malformed\": 9, \"port_restarts\": " RESTARTS ","        \
-          " \"cc_flows\": 11, \"cc_windows\": 12, \"cc_grants\": 13,"  \
-          " \"cc_marks\": 14, \"untagged\": 15,"                       \
-          " \"cc_forged\": 16, \"cc_refused\": 17,"                    \
-          " \"cc_repeated\": 18, \"cc_disobeyed\": 19,"                \
+          " \"port_dropped\": 6, \"policed\": 7,"                      \
+          " \"malformed\": 8, \"port_restarts\": " RESTARTS ","        \
+          " \"cc_flows\": 10, \"cc_windows\": 11, \"cc_grants\": 12,"  \
+          " \"cc_marks\": 13, \"untagged\": 14,"                       \
+          " \"cc_forged\": 15, \"cc_refused\": 16,"                    \
+          " \"cc_repeated\": 17, \"cc_disobeyed\": 18,"                \
           " \"level_bytes\": " LEVELS ", \"level_dropped\": " LEVELS "}"
 
 UNIT_TEST(reads_what_a_shim_counts)
@@ -119,7 +122,7 @@ UNIT_TEST(reads_what_a_shim_counts)
     assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES), &r));
     assert_false(r->shim.known);
     telemetry_report_destroy(r);
-    assert_null(parse(MESSAGE("h0", "{}", "[]", SHIM("10", EIGHT)), &r));
+    assert_null(parse(MESSAGE("h0", "{}", "[]", SHIM("9", EIGHT)), &r));
     assert_true(r->shim.known);
     for (size_t i = 0; i < SHIM_COUNTERS_N; i++) {
         assert_int_equal(r->shim.values[i], i + 1);
@@ -168,7 +171,7 @@ static const struct {
     { "[{\"version\": 2}]", "" },
     { MESSAGE("", "{}", "[]", BYTES), "'host' is not a name" },
     { MESSAGE("../etc", "{}", "[]", BYTES), "'host' is not a name" },
-    { MESSAGE("a23456789012345678901234567890123", "{}", "[]", BYTES),
+    { MESSAGE(LONG LONG LONG LONG, "{}", "[]", BYTES),
       "'host' is not a name" },
     { MESSAGE("h0", "[]", "[]", BYTES), "" },
     { MESSAGE("h0", "{}", "{}", BYTES), "" },
@@ -189,7 +192,8 @@ static const struct {
       "'remote' is not an IP address" },
     { JOB("a/b", "-1", ""), "'tx_bytes' is negative" },
     { JOB("a/b", "1", "\"iteration\": -5, "), "'iteration' is negative" },
-    { JOB("a/b", "1", "\"metric\": \"a b\", "), "'metric' is not a name" },
+    { JOB(LONG LONG LONG LONG "/b", "1", ""), "COJOB/JOB" },
+    { JOB("a/b", "1", "\"metric\": \"\", "), "'metric' is not a name" },
     { JOB("a/b", "1", "\"value\": \"1\", "), "" },
     { JOB("a/b", "1.5", ""), "" },
     { JOB("a/b", "1", "\"period_s\": -0.1, "),

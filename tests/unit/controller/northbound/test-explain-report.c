@@ -12,7 +12,6 @@
 #include "controller/northbound/views/explain-report.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
@@ -65,7 +64,6 @@ assert_waits(const struct json *json, const char *what, const char *where,
 /* An iteration of each job needs 1 ms of both ports of its host. */
 FIXTURE_TEST(a_rank_is_explained_by_stages_and_level)
 {
-    struct fixture *f = *state;
     struct overrides o;
     struct json *json, *ends;
 
@@ -96,17 +94,20 @@ FIXTURE_TEST(an_override_is_explained_first)
         enum override_kind kind;
         const char *target, *text;
     } cases[] = {
-        { OVERRIDE_PIN, "a", "it is pinned by eva until it is undone: why not "
+        { OVERRIDE_PIN, "a",
+          "it is pinned by eva until it is undone: why not "
           "(override 1): it goes before all other jobs" },
-        { OVERRIDE_PAUSE, "a", "it is paused by eva until it is undone: why "
+        { OVERRIDE_PAUSE, "a",
+          "it is paused by eva until it is undone: why "
           "not (override 1): all other jobs go before it, and it keeps the "
           "min share of its level" },
-        { OVERRIDE_EXCLUDE, "a", "it is excluded by eva until it is undone: "
+        { OVERRIDE_EXCLUDE, "a",
+          "it is excluded by eva until it is undone: "
           "why not (override 1): its traffic is treated as that of no job" },
-        { OVERRIDE_OBSERVE, "", "it is not ordered by eva until it is undone: "
+        { OVERRIDE_OBSERVE, "",
+          "it is not ordered by eva until it is undone: "
           "why not (override 1): the controller only observes the cluster" },
     };
-    struct fixture *f = *state;
 
     give(f, "00", (int64_t[]) { 100, 200 }, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -155,7 +156,6 @@ FIXTURE_TEST(a_refusal_names_what_changes_it)
                   "announce the job's places" } },
     };
     const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
-    struct fixture *f = *state;
     struct host *host = cluster_get_host(f->c, "h0");
     struct overrides o;
     struct job *job;
@@ -207,7 +207,6 @@ give_server(struct fixture *f, const char *server)
 FIXTURE_TEST(a_job_waits_for_its_servers_link)
 {
     static const char *const servers[] = { "h0", "rack1:h0", "h0:tx" };
-    struct fixture *f = *state;
     struct overrides o;
 
     overrides_init(&o);

@@ -2,15 +2,11 @@
 
 #include <config.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/status-report.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 
@@ -35,7 +31,6 @@ assert_empty(struct json *json)
  * take 5 and 3 s without an order; the time of the third one is not known. */
 FIXTURE_TEST(stages_are_compared_with_the_plain_network)
 {
-    struct fixture *f = *state;
     int64_t ends[] = { f->began + 4000, f->began + 2000, f->began + 9000 };
     const struct plain_times plain[] = { { .id = 1, .before = 7, .end = 12 },
                                          { .id = 2, .end = 3 },

@@ -2,8 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
-
 #include "controller/model/cluster.h"
 #include "controller/model/fabric.h"
 #include "controller/northbound/views/cojobs-report.h"

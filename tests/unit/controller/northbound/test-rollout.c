@@ -2,9 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"

@@ -88,13 +88,11 @@ assert_alarm(const struct fixture *f, const char *text)
 
 FIXTURE_TEST(a_healthy_cluster_has_no_alarm)
 {
-    assert_alarm(*state, NULL);
+    assert_alarm(f, NULL);
 }
 
 FIXTURE_TEST(each_lost_database_and_a_bad_policy_raise_an_alarm)
 {
-    struct fixture *f = *state;
-
     f->facts.intent_connected = false;
     assert_alarm(f, "the intent database is unreachable: new stages are not "
                  "scheduled");
@@ -110,8 +108,6 @@ FIXTURE_TEST(each_lost_database_and_a_bad_policy_raise_an_alarm)
 
 FIXTURE_TEST(a_missing_agent_matters_only_where_jobs_run)
 {
-    struct fixture *f = *state;
-
     host(f, "h1")->connected = false;
     assert_alarm(f, "agent disconnected on h1; live jobs run there");
     host(f, "h1")->named = false;
@@ -121,7 +117,6 @@ FIXTURE_TEST(a_missing_agent_matters_only_where_jobs_run)
 FIXTURE_TEST(refused_jobs_raise_an_alarm)
 {
     const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
-    struct fixture *f = *state;
     struct cojob *cojob;
     struct job *job;
 
@@ -161,8 +156,6 @@ FIXTURE_TEST(refused_jobs_raise_an_alarm)
 
 FIXTURE_TEST(an_alarm_lists_five_hosts_in_order)
 {
-    struct fixture *f = *state;
-
     for (int i = 4; i >= 0; i--) {
         char name[] = { 'h', '0' + i, '\0' };
 
@@ -180,7 +173,6 @@ FIXTURE_TEST(an_alarm_lists_five_hosts_in_order)
 /* What one host does that none should, and for how long its alarm stays. */
 FIXTURE_TEST(a_faulty_host_raises_an_alarm)
 {
-    struct fixture *f = *state;
     struct host *h = host(f, "h2");
 
     f->c->generation = 7;
@@ -206,8 +198,6 @@ FIXTURE_TEST(a_faulty_host_raises_an_alarm)
 
 FIXTURE_TEST(two_machines_of_one_name_raise_an_alarm)
 {
-    struct fixture *f = *state;
-
     host_take_turn(host(f, "h2"), "ssl:10.0.0.2", "ssl:10.0.0.1");
     assert_alarm(f, "two machines report in turns as h2 (ssl:10.0.0.1, "
                     "ssl:10.0.0.2): give one of them another name and "
@@ -226,10 +216,19 @@ FIXTURE_TEST(two_machines_of_one_name_raise_an_alarm)
                     "certificate");
 }
 
+FIXTURE_TEST(a_first_label_of_two_hosts_raises_an_alarm)
+{
+    host(f, "h2.a");
+    assert_alarm(f, NULL);
+    host(f, "h2.b");
+    assert_alarm(f, "jobs or the topology name a host by a first label that "
+                    "two hosts have: h2 (h2.b, h2.a): give the whole name");
+    host(f, "h2")->reported_at = now;
+    assert_alarm(f, NULL);
+}
+
 FIXTURE_TEST(a_host_that_lags_raises_an_alarm)
 {
-    struct fixture *f = *state;
-
     host_set_applied(host(f, "h2"), 4);
     host_set_wanted(host(f, "h2"), 5);
     assert_alarm(f, NULL);
@@ -244,7 +243,6 @@ FIXTURE_TEST(a_host_that_lags_raises_an_alarm)
 
 FIXTURE_TEST(idle_and_misstated_stages_raise_an_alarm)
 {
-    struct fixture *f = *state;
     struct stage *stage;
 
     cluster_intent_begin(f->c);
@@ -263,8 +261,6 @@ FIXTURE_TEST(idle_and_misstated_stages_raise_an_alarm)
 
 FIXTURE_TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing)
 {
-    struct fixture *f = *state;
-
     /* Less than 10 MB prove nothing. */
     host(f, "h0")->ip_bytes = 9000000;
     host(f, "h0")->default_bytes = 9000000;

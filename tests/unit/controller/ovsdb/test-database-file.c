@@ -78,6 +78,9 @@ tear_down(void **state)
     return 0;
 }
 
+#define PLACE_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, const struct place *p)
+
 static struct database_file
 check(const struct place *p)
 {
@@ -111,9 +114,8 @@ damage(const struct place *p, long offset)
     fclose(file);
 }
 
-FIXTURE_TEST(a_sound_file_is_copied)
+PLACE_TEST(a_sound_file_is_copied)
 {
-    struct place *p = *state;
     struct database_file found = check(p);
 
     assert_true(found.size && found.good == found.size && !found.n_lost);
@@ -121,9 +123,8 @@ FIXTURE_TEST(a_sound_file_is_copied)
     assert_true(exists(p, ".good") && !exists(p, ".alarm"));
 }
 
-FIXTURE_TEST(a_record_that_the_end_cuts_off_is_no_damage)
+PLACE_TEST(a_record_that_the_end_cuts_off_is_no_damage)
 {
-    struct place *p = *state;
     struct database_file whole = check(p), found;
 
     for (size_t cut = 1; cut < 150; cut++) {
@@ -134,9 +135,8 @@ FIXTURE_TEST(a_record_that_the_end_cuts_off_is_no_damage)
     }
 }
 
-FIXTURE_TEST(damage_is_found_wherever_it_is)
+PLACE_TEST(damage_is_found_wherever_it_is)
 {
-    struct place *p = *state;
     size_t size = check(p).size;
 
     for (size_t at = 0; at + 40 <= size; at += 37) {
@@ -154,9 +154,8 @@ FIXTURE_TEST(damage_is_found_wherever_it_is)
 /* The bytes behind a damaged record, which its server would cut off, are kept
  * together with the last sound file, and an alarm says so until its file is
  * removed. */
-FIXTURE_TEST(a_damaged_file_is_kept_and_is_an_alarm)
+PLACE_TEST(a_damaged_file_is_kept_and_is_an_alarm)
 {
-    struct place *p = *state;
     struct database_folder *folder = database_folder_create(p->folder);
     struct json *alarms = json_array_create_empty();
     struct database_file found;
@@ -192,10 +191,8 @@ FIXTURE_TEST(a_damaged_file_is_kept_and_is_an_alarm)
     free(message);
 }
 
-FIXTURE_TEST(a_file_that_is_not_there_is_not_damaged)
+PLACE_TEST(a_file_that_is_not_there_is_not_damaged)
 {
-    struct place *p = *state;
-
     unlink(p->file);
     assert_null(database_file_protect(p->file));
     assert_false(exists(p, ".good"));

@@ -5,9 +5,7 @@
 #include "tests/unit/controller/ovsdb/test-server.h"
 
 #include <signal.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

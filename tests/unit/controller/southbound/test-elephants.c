@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/model/cluster.h"
 #include "controller/southbound/topology/routes.h"

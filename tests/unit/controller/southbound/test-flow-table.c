@@ -3,8 +3,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "byte-order.h"
 #include "controller/southbound/drivers/flow-table.h"

@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/southbound/drivers/ovsdb-qos.h"
 #include "controller/southbound/topology/topology.h"

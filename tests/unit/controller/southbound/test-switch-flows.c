@@ -2,9 +2,6 @@
 
 #include <config.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/switches.h"
 #include "controller/southbound/topology/routes.h"
@@ -84,7 +81,7 @@ UNIT_TEST(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks)
     struct policy *policy = read_policy();
     struct topology *t = read_leaf_spine();
     struct routes *routes = routes_create(t);
-    struct flow_table *ft = switch_flows(policy, t, routes, 0, false);
+    struct flow_table *ft = switch_flows(policy, t, routes, 0);
     enum ofpact_type next;
 
     queue_of(ft, policy->dscp[0], &next);
@@ -92,7 +89,6 @@ UNIT_TEST(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks)
     assert_int_equal(count(ft, FLOW_NEXT), 1);
     assert_int_equal(count(ft, FLOW_ROUTE), 2 * t->n_hosts);
     assert_int_equal(count(ft, FLOW_PATH), 0);
-    assert_int_equal(count(ft, FLOW_PROBE), 0);
     assert_int_equal(hmap_count(&ft->groups), 1);
     for (size_t h = 0; h < t->n_hosts; h++) {
         const struct of_flow *flow
@@ -109,7 +105,7 @@ UNIT_TEST(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks)
             continue;
         }
         routes_set_up(routes, i, false);
-        ft = switch_flows(policy, t, routes, 0, false);
+        ft = switch_flows(policy, t, routes, 0);
         assert_int_equal(hmap_count(&ft->groups), 0);
         assert_int_equal(count(ft, FLOW_ROUTE),
                          routes_n_down(routes) == 1 ? 8 : 4);
@@ -131,39 +127,12 @@ UNIT_TEST(an_elephant_has_a_flow_at_each_switch_of_its_path)
 
     routes_place(routes, &demand, 1);
     for (size_t sw = 0; sw < t->n_switches; sw++) {
-        struct flow_table *ft = switch_flows(policy, t, routes, sw, false);
+        struct flow_table *ft = switch_flows(policy, t, routes, sw);
 
         n += count(ft, FLOW_PATH);
         flow_table_destroy(ft);
     }
     assert_int_equal(n, 2);             /* The first leaf and one spine. */
-    routes_destroy(routes);
-    topology_destroy(t);
-    policy_destroy(policy);
-}
-
-UNIT_TEST(probes_are_received_from_links_only)
-{
-    struct policy *policy = read_policy();
-    struct topology *t = read_leaf_spine();
-    struct routes *routes = routes_create(t);
-
-    for (size_t sw = 0; sw < t->n_switches; sw++) {
-        struct flow_table *ft = switch_flows(policy, t, routes, sw, true);
-        size_t n = 0;
-
-        for (size_t i = 0; i < 2 * t->n_links; i++) {
-            const struct topology_port *end = &t->links[i / 2].ends[i % 2];
-
-            if ((size_t) end->sw == sw) {
-                n++;
-                assert_non_null(flow_table_find_cookie(
-                                    ft, FLOW_COOKIE(FLOW_PROBE, end->port)));
-            }
-        }
-        assert_int_equal(count(ft, FLOW_PROBE), n);
-        flow_table_destroy(ft);
-    }
     routes_destroy(routes);
     topology_destroy(t);
     policy_destroy(policy);

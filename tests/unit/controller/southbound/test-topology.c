@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json-check.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
 #include "tests/unit/unit-test.h"

@@ -6,9 +6,7 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "tests/unit/unit-test.h"

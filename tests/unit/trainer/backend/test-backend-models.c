@@ -5,8 +5,6 @@
 #include "tests/unit/trainer/backend/test-backend.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +44,28 @@ note_part(void *learned_, size_t first, size_t n)
     assert_true(first + n <= l->n_parameters);
 }
 
+/* Statistics that are kept and written again are those that were. */
+static void
+check_statistics(struct model *model, const struct dataset *data)
+{
+    size_t n = model->n_statistics;
+    float *kept = allocate(n, sizeof *kept);
+    double before, moved, after, accuracy;
+
+    memcpy(kept, model->statistics, n * sizeof *kept);
+    model_evaluate(model, data, &before, &accuracy);
+    for (size_t i = 0; i < n; i++) {
+        model->statistics[i] = 2;
+    }
+    model_weights_changed(model);
+    model_evaluate(model, data, &moved, &accuracy);
+    memcpy(model->statistics, kept, n * sizeof *kept);
+    model_weights_changed(model);
+    model_evaluate(model, data, &after, &accuracy);
+    assert_true(after == before && moved != before);
+    free(kept);
+}
+
 static struct learned
 learn(struct backend *backend, const struct model_class *class,
       const struct dataset *data, int n)
@@ -77,6 +97,9 @@ learn(struct backend *backend, const struct model_class *class,
         }
     }
     model_weights_changed(model);
+    if (model->n_statistics) {
+        check_statistics(model, data);
+    }
     for (int i = 0; class->step && i < N_STEPS; i++) {
         class->step(model, batch, i < 3 ? 0.005f : 0.001f, 0.9f,
                     &l.alone[i]);

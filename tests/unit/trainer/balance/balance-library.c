@@ -68,6 +68,19 @@ check_aggregate(void)
     CHECK(fabsf(sum[0] - 1.75f) < 1e-6f && fabsf(sum[1] - 0.5f) < 1e-6f);
 }
 
+/* Others use some of the memory of any machine. */
+static void
+check_meter(void)
+{
+    struct batch_size_meter *meter = batch_size_meter_create(1);
+    double cpu = -1, memory = -1;
+
+    batch_size_meter_read(meter, &cpu, &memory);
+    CHECK(cpu >= 0 && cpu <= 1 && memory > 0 && memory <= 1);
+    batch_size_meter_destroy(meter);
+    batch_size_meter_destroy(NULL);
+}
+
 int
 main(void)
 {
@@ -88,6 +101,7 @@ main(void)
     check_mode(BATCH_SIZE_CPU);
     check_mode(BATCH_SIZE_GPU);
     check_aggregate();
+    check_meter();
     batch_size_manager_destroy(NULL);
     return 0;
 }

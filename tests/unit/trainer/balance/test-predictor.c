@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/unit-test.h"
 #include "trainer/balance/neural.h"
@@ -142,6 +140,24 @@ UNIT_TEST(narx_foresees_what_the_uses_tell)
     assert_true(narx < 0.25 * errors_with_uses(&predictor_lstm));
 }
 
+/* From the third iteration on narx follows a use that has just changed, as an
+ * average would after many. */
+UNIT_TEST(narx_needs_no_time_to_learn_what_a_use_costs)
+{
+    static const double cpus[] = { 0.5, 0.5, 0.5, 0.75, 0.75, 0.5, 0.8, 0.5 };
+    struct predictor *p = predictor_create(&predictor_narx, 1);
+
+    for (size_t i = 0; i + 1 < N_ELEMENTS(cpus); i++) {
+        double next = 400 * (1 - cpus[i + 1]);
+
+        predictor_update(p, 400 * (1 - cpus[i]), cpus[i + 1], 0);
+        if (i && fabs(predictor_predict(p) / next - 1) > 0.05) {
+            fail_msg("%zu: %g is not %g", i, predictor_predict(p), next);
+        }
+    }
+    predictor_destroy(p);
+}
+
 /* ARIMA and the networks find that a speed alternates; the others cannot. */
 UNIT_TEST(regular_changes_are_learned)
 {
@@ -183,6 +199,7 @@ check_gradient(const struct neural_class *class)
         s.speeds[i] = seeded_normal(&rs);
         s.cpus[i] = seeded_normal(&rs);
         s.memories[i] = seeded_normal(&rs);
+        s.expected[i] = seeded_normal(&rs);
     }
     class->run(class, weights, &s, s.n, tape);
     class->back(class, weights, tape, 1, gradient);

@@ -3,7 +3,6 @@
 /* Comparisons: what is read, and a short real one. */
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 /* What the network monitor of peers makes of measurements and agents. */
 
 #include <math.h>
-#include <stdint.h>
 
 #include <cjson/cJSON.h>
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,19 +196,29 @@ trainer_main(const struct crew *crew, const char *scheme, int rank,
     crew_exit(error);
 }
 
+/* Starts the first 'n' peers; those of odd ranks have the second scheme and
+ * shards. */
 static void
-shard_main(const struct crew *crew, const char *scheme, int rank,
-           const char *until, const char *deadline, const char *shards,
-           int out)
+start_both(struct crew *crew, int n, const char *const schemes[2],
+           const char *const shards[2], const char *until,
+           const char *deadline)
 {
-    trainer_main(crew, scheme, rank, until, deadline, shards, -1, out);
+    for (int i = 0; i < n; i++) {
+        int out = crew_fork(crew, i);
+
+        if (out >= 0) {
+            trainer_main(crew, schemes[i % 2], i, until, deadline,
+                         shards[i % 2], -1, out);
+        }
+    }
 }
 
 static void
-peer_main(const struct crew *crew, const char *scheme, int rank,
-          const char *until, const char *deadline, int out)
+start_all(struct crew *crew, const char *scheme, const char *shards,
+          const char *until, const char *deadline)
 {
-    shard_main(crew, scheme, rank, until, deadline, "iid", out);
+    start_both(crew, N, (const char *[]){ scheme, scheme },
+               (const char *[]){ shards, shards }, until, deadline);
 }
 
 static void
@@ -217,13 +226,7 @@ start(struct crew *crew, const char *scheme, const char *until,
       const char *deadline)
 {
     crew_choose_ports(crew, N);
-    for (int i = 0; i < N; i++) {
-        int out = crew_fork(crew, i);
-
-        if (out >= 0) {
-            peer_main(crew, scheme, i, until, deadline, out);
-        }
-    }
+    start_all(crew, scheme, "iid", until, deadline);
 }
 
 bool __wrap_peer_net_has_space(const struct peer_net *, int, uint32_t);
@@ -244,30 +247,25 @@ __wrap_peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
 
 UNIT_TEST(prague_loses_no_message_to_a_full_queue)
 {
-    static const char *const schemes[] = { "prague", "prague-smart" };
+    struct crew crew;
+    char line[CREW_LINE];
 
     crowded = true;
-    for (int k = 0; k < 2; k++) {
-        struct crew crew;
-        char line[CREW_LINE];
-
-        start(&crew, schemes[k], "4", "30");
-        for (int i = 0; i < N; i++) {
-            assert_true(crew_find_line(&crew, i, "\"done\"", line));
-            crew_await(&crew, i, 0);
-        }
+    start(&crew, "prague", "4", "30");
+    for (int i = 0; i < N; i++) {
+        assert_true(crew_find_line(&crew, i, "\"done\"", line));
+        crew_await(&crew, i, 0);
     }
     crowded = false;
 }
 
 UNIT_TEST(all_schemes_train_to_their_targets)
 {
-    static const char *const schemes[] = {
-        "allreduce", "allreduce-tree", "adpsgd", "adpsgd-atomic", "prague",
-        "prague-smart", "netmax", "netmax-published",
-    };
+    static const char *const schemes[] = { "allreduce", "allreduce-tree",
+                                           "adpsgd",    "prague",
+                                           "netmax",    "netmax-published" };
 
-    for (int k = 0; k < 8; k++) {
+    for (size_t k = 0; k < N_ELEMENTS(schemes); k++) {
         struct crew crew;
         char line[CREW_LINE], first[CREW_LINE] = "";
 
@@ -319,7 +317,6 @@ UNIT_TEST(gossip_continues_after_a_peer_died)
     end_one("netmax", SIGKILL, true);
     end_one("netmax-published", SIGKILL, true);
     end_one("adpsgd", SIGKILL, true);
-    end_one("adpsgd-atomic", SIGKILL, true);
     end_one("netmax", SIGSTOP, true);
     end_one("adpsgd", SIGSTOP, true);
 }
@@ -328,7 +325,6 @@ UNIT_TEST(schemes_that_need_all_peers_end_with_one_line)
 {
     end_one("allreduce", SIGKILL, false);
     end_one("prague", SIGKILL, false);
-    end_one("prague-smart", SIGKILL, false);
     end_one("allreduce", SIGSTOP, false);
     end_one("allreduce-tree", SIGSTOP, false);
     end_one("prague", SIGSTOP, false);
@@ -354,22 +350,39 @@ UNIT_TEST(a_peer_left_alone_ends_under_prague)
     }
 }
 
-UNIT_TEST(peers_of_another_training_are_refused)
+static void
+refuse_each_other(const char *const schemes[2], const char *const shards[2])
 {
     struct crew crew;
     char line[CREW_LINE];
 
     crew_choose_ports(&crew, 2);
-    for (int i = 0; i < 2; i++) {
-        int out = crew_fork(&crew, i);
-
-        if (out >= 0) {
-            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", "30", out);
-        }
-    }
+    start_both(&crew, 2, schemes, shards, "10", "30");
     for (int i = 0; i < 2; i++) {
         assert_true(crew_find_line(&crew, i, "trains something else", line));
         crew_await(&crew, i, 1);
+    }
+}
+
+UNIT_TEST(peers_of_another_training_or_with_other_shards_are_refused)
+{
+    refuse_each_other((const char *[]){ "netmax", "adpsgd" },
+                      (const char *[]){ "iid", "iid" });
+    refuse_each_other((const char *[]){ "adpsgd", "adpsgd" },
+                      (const char *[]){ "by-label", "iid" });
+}
+
+/* All have a loss as with samples of all labels. */
+static void
+learn_all(struct crew *crew, const char *scheme, const char *shards)
+{
+    char line[CREW_LINE];
+
+    start_all(crew, scheme, shards, "250", "30");
+    for (int i = 0; i < N; i++) {
+        assert_true(crew_find_line(crew, i, "\"done\"", line));
+        assert_true(atof(strstr(line, "\"loss\": ") + 8) < 2.1);
+        crew_await(crew, i, 0);
     }
 }
 
@@ -377,68 +390,23 @@ UNIT_TEST(peers_of_another_training_are_refused)
 UNIT_TEST(smart_groups_take_means_across_machines)
 {
     struct crew crew;
-    char line[CREW_LINE], *at;
+    char *at = crew.names;
 
     crew_choose_ports(&crew, N);
-    at = crew.names;
     for (int i = 0; i < N; i++) {
         at += sprintf(at, "%s%s:%d", i ? "," : "",
                       i % 2 ? "127.1" : "127.0.0.1", crew.ports[i]);
     }
-    for (int i = 0; i < N; i++) {
-        int out = crew_fork(&crew, i);
-
-        if (out >= 0) {
-            peer_main(&crew, "prague-smart", i, "250", "30", out);
-        }
-    }
-    for (int i = 0; i < N; i++) {
-        assert_true(crew_find_line(&crew, i, "\"done\"", line));
-        assert_true(atof(strstr(line, "\"loss\": ") + 8) < 2.1);
-        crew_await(&crew, i, 0);
-    }
+    learn_all(&crew, "prague", "iid");
 }
 
-/* Each has few labels; what it knows of the others comes from its peers. */
+/* Each has few labels, and learns the others from its peers. */
 UNIT_TEST(peers_with_few_labels_learn_all)
 {
     struct crew crew;
-    char line[CREW_LINE];
 
     crew_choose_ports(&crew, N);
-    for (int i = 0; i < N; i++) {
-        int out = crew_fork(&crew, i);
-
-        if (out >= 0) {
-            shard_main(&crew, "allreduce", i, "250", "30", "by-label", out);
-        }
-    }
-    for (int i = 0; i < N; i++) {
-        assert_true(crew_find_line(&crew, i, "\"done\"", line));
-        /* As with samples of all labels. */
-        assert_true(atof(strstr(line, "\"loss\": ") + 8) < 2.1);
-        crew_await(&crew, i, 0);
-    }
-}
-
-UNIT_TEST(peers_with_other_shards_are_refused)
-{
-    struct crew crew;
-    char line[CREW_LINE];
-
-    crew_choose_ports(&crew, 2);
-    for (int i = 0; i < 2; i++) {
-        int out = crew_fork(&crew, i);
-
-        if (out >= 0) {
-            shard_main(&crew, "adpsgd", i, "10", "30",
-                       i ? "iid" : "by-label", out);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        assert_true(crew_find_line(&crew, i, "trains something else", line));
-        crew_await(&crew, i, 1);
-    }
+    learn_all(&crew, "allreduce", "by-label");
 }
 
 /* Both have no iterations left when peer 1 gets another target, so peer 0,
@@ -490,7 +458,7 @@ UNIT_TEST(a_job_has_at_most_128_peers)
     }
     out = crew_fork(&crew, 0);
     if (out >= 0) {
-        peer_main(&crew, "netmax", 0, "10", "30", out);
+        trainer_main(&crew, "netmax", 0, "10", "30", "iid", -1, out);
     }
     assert_true(crew_find_line(&crew, 0, "failed", line));
     assert_non_null(strstr(line, "--peers: more than 128"));

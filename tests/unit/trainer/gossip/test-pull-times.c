@@ -3,7 +3,6 @@
 /* Measured times of pulls. */
 
 #include <math.h>
-#include <stdint.h>
 
 #include "tests/unit/unit-test.h"
 #include "trainer/gossip/pull-times.h"

@@ -2,8 +2,6 @@
 
 /* More nodes than a word of a mask has bits: all train to the same loss. */
 
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

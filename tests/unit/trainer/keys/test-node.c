@@ -5,7 +5,6 @@
  * name it. */
 
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

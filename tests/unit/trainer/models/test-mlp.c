@@ -91,7 +91,6 @@ loss_at(struct fixture *f, size_t i, double step)
 
 FIXTURE_TEST(gradient_is_the_slope_of_the_loss)
 {
-    struct fixture *f = *state;
     const float *gradient = f->model->gradient;
     const double step = 1e-3;
     double error = 0, norm = 0, loss;
@@ -112,7 +111,6 @@ FIXTURE_TEST(gradient_is_the_slope_of_the_loss)
 
 FIXTURE_TEST(evaluation_does_not_depend_on_the_batch)
 {
-    struct fixture *f = *state;
     struct model *other = create_model(f, 7);
     double loss[2], accuracy[2];
 
@@ -176,7 +174,6 @@ FIXTURE_TEST(any_split_of_a_batch_gives_the_same_weights)
         { 3, { 1, 22, 1 } },
         { 4, { 0, 20, 4, 0 } },
     };
-    struct fixture *f = *state;
     float *alone = calloc(f->n, sizeof *alone);
     float *split = calloc(f->n, sizeof *split);
 
@@ -200,7 +197,6 @@ FIXTURE_TEST(any_split_of_a_batch_gives_the_same_weights)
 
 FIXTURE_TEST(refuses_gradients_of_another_iteration)
 {
-    struct fixture *f = *state;
     struct sync *sync = sync_create(&sync_bsp, &(struct sync_config) {
         .backend = f->b, .n_workers = 2, .n = 4,
         .optimiser = optimiser_defaults(optimiser_find("sgd"), 1, 0),

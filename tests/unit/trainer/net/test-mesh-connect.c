@@ -6,9 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 #include "tests/unit/unit-test.h"
 #include "trainer/net/address.h"
 #include "trainer/net/link.h"
+#include "trainer/net/mesh-connect.h"
 #include "trainer/net/mesh.h"
 
 #define N PEER_NET_MAX

@@ -8,15 +8,11 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "tests/unit/trainer/net/played-peer.h"
 #include "tests/unit/unit-test.h"
 #include "trainer/net/address.h"

@@ -4,13 +4,10 @@
  * format of checkpoints. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -187,7 +184,7 @@ UNIT_TEST(a_channel_that_ends_sends_its_queue_and_a_bye)
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    channel_init(&channel, "h:1", &hello, NULL, NULL);
+    channel_init(&channel, "h:1", &hello, NULL, NULL, NULL);
     link_init(&channel.link, fds[0]);
     link_send(&channel.link, &frame, NULL);
     channel_end(&channel);

@@ -7,11 +7,9 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "tests/unit/unit-test.h"
 #include "trainer/loop/loop.h"
 #include "trainer/net/address.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,29 +56,31 @@ tear_down(void **state)
     return 0;
 }
 
-FIXTURE_TEST(the_use_is_that_of_other_processes)
+#define GPU_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct gpu_use *gpu)
+
+GPU_TEST(the_use_is_that_of_other_processes)
 {
-    struct use use = use_of(*state);
+    struct use use = use_of(gpu);
 
     assert_float_equal(use.busy, 0.5, NEAR);
     assert_float_equal(use.memory, 0.25, NEAR);
 }
 
-FIXTURE_TEST(a_use_remains_until_there_are_new_samples)
+GPU_TEST(a_use_remains_until_there_are_new_samples)
 {
-    use_of(*state);
+    use_of(gpu);
     nvml_emulator.processes[0].sm = 70;
-    assert_float_equal(use_of(*state).busy, 0.5, NEAR);
+    assert_float_equal(use_of(gpu).busy, 0.5, NEAR);
     nvml_emulator.time_us += 1000;
-    assert_float_equal(use_of(*state).busy, 1, NEAR);
+    assert_float_equal(use_of(gpu).busy, 1, NEAR);
     nvml_emulator.processes[0].sm = nvml_emulator.processes[2].sm = 0;
     nvml_emulator.time_us += 1000;
-    assert_float_equal(use_of(*state).busy, 0, NEAR);
+    assert_float_equal(use_of(gpu).busy, 0, NEAR);
 }
 
-FIXTURE_TEST(reads_are_at_least_a_tenth_of_a_second_apart)
+GPU_TEST(reads_are_at_least_a_tenth_of_a_second_apart)
 {
-    struct gpu_use *gpu = *state;
     struct use use;
 
     use_of(gpu);
@@ -91,32 +92,32 @@ FIXTURE_TEST(reads_are_at_least_a_tenth_of_a_second_apart)
 }
 
 /* As in a container with process ids of its own. */
-FIXTURE_TEST(without_this_process_in_the_list_the_use_is_0)
+GPU_TEST(without_this_process_in_the_list_the_use_is_0)
 {
     struct use use;
 
     nvml_emulator.processes[1].pid = 3;
-    use = use_of(*state);
+    use = use_of(gpu);
     assert_float_equal(use.busy, 0, 0);
     assert_float_equal(use.memory, 0, 0);
 }
 
-FIXTURE_TEST(without_utilisation_by_process_only_memory_is_known)
+GPU_TEST(without_utilisation_by_process_only_memory_is_known)
 {
     struct use use;
 
     nvml_emulator.no_samples = true;
-    use = use_of(*state);
+    use = use_of(gpu);
     assert_float_equal(use.busy, 0, 0);
     assert_float_equal(use.memory, 0.25, NEAR);
 }
 
-FIXTURE_TEST(a_lost_device_has_no_use)
+GPU_TEST(a_lost_device_has_no_use)
 {
     struct use use;
 
     nvml_emulator.lost = true;
-    use = use_of(*state);
+    use = use_of(gpu);
     assert_float_equal(use.busy, 0, 0);
     assert_float_equal(use.memory, 0, 0);
 }

@@ -127,6 +127,9 @@ tear_down(void **state)
     return 0;
 }
 
+#define MACHINE_TEST(NAME) \
+    UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct machine *m)
+
 /* Reads one second after the last time. */
 static struct machine_sample
 sample(struct machine *m)
@@ -163,9 +166,8 @@ first_lines(struct machine *m)
     return text;
 }
 
-FIXTURE_TEST(a_free_machine_has_no_use)
+MACHINE_TEST(a_free_machine_has_no_use)
 {
-    struct machine *m = *state;
     char *lines = first_lines(m);
     struct machine_sample s;
 
@@ -176,10 +178,8 @@ FIXTURE_TEST(a_free_machine_has_no_use)
     assert_float_equal(s.stalled, 0, NEAR);
 }
 
-FIXTURE_TEST(waits_count_as_use_by_others)
+MACHINE_TEST(waits_count_as_use_by_others)
 {
-    struct machine *m = *state;
-
     sample(m);
     write_threads(m, 1600, 450);        /* 600 ms more, and 400 ms. */
     assert_float_equal(sample(m).cpu, 0.4, NEAR);
@@ -187,10 +187,8 @@ FIXTURE_TEST(waits_count_as_use_by_others)
     assert_float_equal(sample(m).cpu, 0, NEAR);
 }
 
-FIXTURE_TEST(a_quota_counts_from_the_moment_that_it_is_set)
+MACHINE_TEST(a_quota_counts_from_the_moment_that_it_is_set)
 {
-    struct machine *m = *state;
-
     sample(m);
     write_file(m, "cg/jobs/one/cpu.max", "25000 100000\n");
     write_threads(m, 2000, 50);         /* Not yet slower. */
@@ -202,29 +200,23 @@ FIXTURE_TEST(a_quota_counts_from_the_moment_that_it_is_set)
     assert_float_equal(sample(m).cpu, 0, NEAR);
 }
 
-FIXTURE_TEST(waits_beyond_a_quota_count_too)
+MACHINE_TEST(waits_beyond_a_quota_count_too)
 {
-    struct machine *m = *state;
-
     write_file(m, "cg/jobs/one/cpu.max", "50000 100000\n");
     sample(m);
     write_threads(m, 1250, 800);        /* A quarter instead of a half. */
     assert_float_equal(sample(m).cpu, 0.75, NEAR);
 }
 
-FIXTURE_TEST(the_lowest_quota_of_all_levels_counts)
+MACHINE_TEST(the_lowest_quota_of_all_levels_counts)
 {
-    struct machine *m = *state;
-
     write_file(m, "cg/jobs/one/cpu.max", "50000 100000\n");
     write_file(m, "cg/jobs/cpu.max", "10000 50000\n");
     assert_float_equal(sample(m).quota, 0.8, NEAR);
 }
 
-FIXTURE_TEST(threads_share_a_quota)
+MACHINE_TEST(threads_share_a_quota)
 {
-    struct machine *m = *state;
-
     m->use = machine_use_create(m->root, 2);
     write_file(m, "cg/jobs/one/cpu.max", "100000 100000\n");
     assert_float_equal(sample(m).quota, 0.5, NEAR);
@@ -236,10 +228,8 @@ FIXTURE_TEST(threads_share_a_quota)
     assert_float_equal(sample(m).quota, 0.5, NEAR);
 }
 
-FIXTURE_TEST(quotas_of_version_1_count)
+MACHINE_TEST(quotas_of_version_1_count)
 {
-    struct machine *m = *state;
-
     write_v1(m);
     assert_float_equal(sample(m).quota, 0, NEAR);
     write_file(m, "cg/cpu/jobs/one/cpu.cfs_quota_us", "40000\n");
@@ -247,10 +237,8 @@ FIXTURE_TEST(quotas_of_version_1_count)
 }
 
 /* As in a container: the mount begins at its cgroup. */
-FIXTURE_TEST(a_mount_may_begin_below_the_top)
+MACHINE_TEST(a_mount_may_begin_below_the_top)
 {
-    struct machine *m = *state;
-
     write_file(m, "proc/self/mountinfo",
                "31 20 0:27 /box/7 /cg rw - cgroup2 cgroup2 rw\n");
     write_file(m, "proc/self/cgroup", "0::/box/7/jobs/one\n");
@@ -258,19 +246,16 @@ FIXTURE_TEST(a_mount_may_begin_below_the_top)
     assert_float_equal(sample(m).quota, 0.7, NEAR);
 }
 
-FIXTURE_TEST(a_process_may_move_to_another_cgroup)
+MACHINE_TEST(a_process_may_move_to_another_cgroup)
 {
-    struct machine *m = *state;
-
     assert_float_equal(sample(m).quota, 0, NEAR);
     write_file(m, "cg/jobs/two/cpu.max", "30000 100000\n");
     write_file(m, "proc/self/cgroup", "0::/jobs/two\n");
     assert_float_equal(sample(m).quota, 0.7, NEAR);
 }
 
-FIXTURE_TEST(memory_of_this_process_is_not_that_of_others)
+MACHINE_TEST(memory_of_this_process_is_not_that_of_others)
 {
-    struct machine *m = *state;
     char text[64];
 
     assert_float_equal(sample(m).memory, 0.25, NEAR);
@@ -280,10 +265,21 @@ FIXTURE_TEST(memory_of_this_process_is_not_that_of_others)
     assert_float_equal(sample(m).memory, 0.2, NEAR);
 }
 
-FIXTURE_TEST(stalls_are_those_of_the_own_cgroup)
+MACHINE_TEST(the_tightest_limit_decides_what_memory_is_left)
 {
-    struct machine *m = *state;
+    assert_float_equal(machine_memory_left(m->root), 750000 * 1024., 1);
+    write_file(m, "cg/jobs/memory.max", "max\n");
+    write_file(m, "cg/jobs/one/memory.max", "1000000\n");
+    write_file(m, "cg/jobs/one/memory.current", "700000\n");
+    write_file(m, "cg/jobs/one/memory.stat", "anon 1\ninactive_file 200000\n");
+    assert_float_equal(machine_memory_left(m->root), 500000, 1);
+    write_file(m, "cg/jobs/memory.max", "600000\n");
+    write_file(m, "cg/jobs/memory.current", "599000\n");
+    assert_float_equal(machine_memory_left(m->root), 1000, 1);
+}
 
+MACHINE_TEST(stalls_are_those_of_the_own_cgroup)
+{
     sample(m);
     write_file(m, "proc/pressure/memory", "some avg10=0 total=900500\n");
     assert_float_equal(sample(m).stalled, 0, NEAR);
@@ -292,19 +288,16 @@ FIXTURE_TEST(stalls_are_those_of_the_own_cgroup)
     assert_float_equal(sample(m).stalled, 0.25, NEAR);
 }
 
-FIXTURE_TEST(without_a_cgroup_stalls_are_those_of_the_machine)
+MACHINE_TEST(without_a_cgroup_stalls_are_those_of_the_machine)
 {
-    struct machine *m = *state;
-
     remove_file(m, "cg/jobs/one/memory.pressure");
     sample(m);
     write_file(m, "proc/pressure/memory", "some avg10=0 total=250500\n");
     assert_float_equal(sample(m).stalled, 0.25, NEAR);
 }
 
-FIXTURE_TEST(samples_are_at_least_a_tick_apart)
+MACHINE_TEST(samples_are_at_least_a_tick_apart)
 {
-    struct machine *m = *state;
     struct machine_sample s;
 
     sample(m);
@@ -318,7 +311,7 @@ FIXTURE_TEST(samples_are_at_least_a_tick_apart)
 }
 
 /* All files are missing, or contain something else. */
-FIXTURE_TEST(bad_files_are_named_in_one_line)
+MACHINE_TEST(bad_files_are_named_in_one_line)
 {
     static const char *const names[] = {
         "proc/self/status", "proc/meminfo", "proc/self/statm",
@@ -332,7 +325,6 @@ FIXTURE_TEST(bad_files_are_named_in_one_line)
         "/proc/self/cgroup, /proc/meminfo, /proc/self/statm, "
         "memory.pressure: not readable; the use by others that they "
         "have counts as 0\n";
-    struct machine *m = *state;
 
     for (int pass = 0; pass < 2; pass++) {
         struct machine_sample s;

@@ -9,6 +9,7 @@
 #include "tests/unit/unit-test.h"
 
 int my_rank, n_workers = 1;
+float my_statistics[N_STATISTICS];
 struct control *my_control;
 
 struct folder
@@ -42,12 +43,17 @@ try_training(const struct server servers[], int n_servers,
              int64_t reconnect_timeout_us, int64_t heartbeat_timeout_us,
              struct ps_client **clientp)
 {
-    return try_client(servers, n_servers, (struct ps_client_config) {
-        .rank = my_rank, .n_workers = n_workers, .n_parameters = N,
-        .reconnect_timeout_us = reconnect_timeout_us,
-        .heartbeat_timeout_us = heartbeat_timeout_us,
-        .control = my_control,
-    }, clientp);
+    return try_client(servers, n_servers,
+                      (struct ps_client_config){
+                          .rank = my_rank,
+                          .n_workers = n_workers,
+                          .n_parameters = N,
+                          .statistics = my_statistics,
+                          .n_statistics = N_STATISTICS,
+                          .reconnect_timeout_us = reconnect_timeout_us,
+                          .heartbeat_timeout_us = heartbeat_timeout_us,
+                          .control = my_control },
+                      clientp);
 }
 
 struct ps_client *
@@ -67,6 +73,9 @@ assert_counts(const float *weights, uint64_t iteration)
     for (int i = 0; i < N; i++) {
         assert_true(weights[i] == iteration);
     }
+    for (int i = 0; i < N_STATISTICS; i++) {
+        assert_true(my_statistics[i] == iteration);
+    }
 }
 
 void
@@ -78,6 +87,9 @@ step(struct ps_client *client, uint64_t *iteration, float *weights)
 
     for (int i = 0; i < N; i++) {
         ones[i] = 1;
+    }
+    for (int i = 0; i < N_STATISTICS; i++) {
+        my_statistics[i] = *iteration + 1;
     }
     if (ps_client_exchange(client, iteration, ones, 1, &loss, weights,
                            &error) != PS_OK) {

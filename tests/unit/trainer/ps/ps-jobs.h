@@ -6,15 +6,15 @@
 /* Workers of tests, and trainings in which weights count.
  *
  * A training adds 1 to each weight in each update of the whole batch, so that
- * weights say how many updates were made. */
+ * weights say how many updates were made.  So do its statistics. */
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "tests/unit/trainer/ps/ps-processes.h"
 #include "trainer/ps/client.h"
 
 #define N 40000                 /* Parameters: two frames of a store's. */
+#define N_STATISTICS 300
 
 /* A folder for checkpoints, gone with the test. */
 struct folder {
@@ -29,6 +29,9 @@ int remove_folder(const struct folder *, int shard);
 /* Who this process is: 0 of 1 unless it says something else. */
 extern int my_rank, n_workers;
 
+/* Those of this worker's model. */
+extern float my_statistics[N_STATISTICS];
+
 /* What tells this process what to do, or NULL. */
 extern struct control *my_control;
 
@@ -38,6 +41,8 @@ char *try_training(const struct server servers[], int n_servers,
 struct ps_client *connect_training(const struct server servers[],
                                    int n_servers,
                                    int64_t heartbeat_timeout_us);
+
+/* Also asserts that those of the statistics are right. */
 void assert_counts(const float *weights, uint64_t iteration);
 
 /* One exchange of a gradient of ones. */

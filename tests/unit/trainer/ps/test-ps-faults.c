@@ -35,11 +35,17 @@ connect_store(int port)
 
     snprintf(target, sizeof target, "127.0.0.1:%d", port);
     servers[0] = target;
-    assert_null(store_client_create(&(struct ps_client_config) {
-        .servers = servers, .n_servers = 1, .n_workers = 1,
-        .n_parameters = N, .key_space = UINT64_MAX, .width = 2,
-        .optimiser = optimiser_find("sum"), .reconnect_timeout_us = 5000000,
-    }, &client));
+    assert_null(store_client_create(
+        &(struct ps_client_config){
+            .servers = servers,
+            .n_servers = 1,
+            .n_workers = 1,
+            .key_space = UINT64_MAX,
+            .width = 2,
+            .optimiser = optimiser_find("sum"),
+            .reconnect_timeout_us = 5000000,
+        },
+        &client));
     return client;
 }
 
@@ -65,29 +71,30 @@ count_through(const struct cut cuts[], int n_cuts)
     });
     struct server proxy = start_proxy(&server, cuts, n_cuts);
     struct store_client *client = connect_store(proxy.port);
-    static float ones[N], got[N], answers[ROUNDS][6];
+    static float ones[2 * N], got[2 * N], answers[ROUNDS][6];
     uint64_t keys[3] = { 5, 1000, UINT64_MAX - 1 };
+    static uint64_t many[N];
     ps_handle last = 0;
 
     for (int i = 0; i < N; i++) {
-        ones[i] = 1;
+        ones[2 * i] = ones[2 * i + 1] = 1;
+        many[i] = 2000 + 3 * i;
     }
     for (int i = 0; i < ROUNDS; i++) {
-        store_push(client, 7, 3, ones);
+        store_push_keys(client, many + 7, 3, ones);
         store_push_keys(client, keys, 3, ones);
         store_push_keys(client, keys, 3, ones);
         last = store_pull_keys(client, keys, 3, answers[i]);
         if (i % 10 == 9) {
-            store_push(client, 0, N, ones);
+            store_push_keys(client, many, N, ones);
         }
         if (i % 3) {
             wait_for(client, last);
         }
     }
-    wait_for(client, store_pull(client, 0, N, got));
-    for (int i = 0; i < N; i++) {
-        assert_true(got[i] == ROUNDS / 10
-                              + (i >= 7 && i < 10 ? ROUNDS : 0));
+    wait_for(client, store_pull_keys(client, many, N, got));
+    for (int i = 0; i < 2 * N; i++) {
+        assert_true(got[i] == ROUNDS / 10 + (i >= 14 && i < 20 ? ROUNDS : 0));
     }
     for (int i = 0; i < ROUNDS; i++) {
         for (int j = 0; j < 6; j++) {
@@ -275,20 +282,15 @@ is_refused(const struct server *server, struct frame frame,
     }
 }
 
-/* Server 0 of 2 has parameters 0 to 49 and keys 0 to 499, two values each. */
+/* Server 0 of 2 has keys 0 to 499, two values each. */
 UNIT_TEST(frames_that_do_not_fit_a_store_are_refused)
 {
     static const uint8_t body[1024] = { 0 };
     const struct frame frames[] = {
-        { .type = FRAME_UPDATE, .range = { 47, 4, 0 }, .sequence = 1 },
-        { .type = FRAME_UPDATE, .range = { UINT64_MAX, 4, 0 },
-          .sequence = 1 },
-        { .type = FRAME_READ, .range = { 50, 1, 0 } },
-        { .type = FRAME_READ, .range = { 0, 0, 0 } },
         { .type = FRAME_UPDATE_KEYS, .keys = { 9, 2, 3, 0, 0 } },
         { .type = FRAME_UPDATE_KEYS, .keys = { 498, 3, 2, 0, 0 } },
         { .type = FRAME_UPDATE_KEYS,
-          .keys = { 7, 3, 2, 8, 0 } },  /* 7, 0, 0. */
+          .keys = { 7, 3, 2, 8, 0 } }, /* 7, 0, 0. */
         { .type = FRAME_READ_KEYS, .keys = { 7, 3, 0, 3, 0 } },
         { .type = FRAME_READ_KEYS, .keys = { 0, FRAME_MAX_FLOATS, 0, 0, 0 } },
         { .type = FRAME_PUSH, .gradient.n = 4 },
@@ -320,10 +322,15 @@ UNIT_TEST(a_peer_that_trains_without_servers_is_refused)
     struct channel channel;
     uint64_t iteration;
 
-    channel_init(&channel, name, &(struct frame_hello) {
-        .n_workers = 1, .n_shards = 1, .n_parameters = N, .width = 1,
-        .channel = FRAME_PEERS, .epoch = FRAME_NONE, .rewind = FRAME_NONE,
-    }, NULL, NULL);
+    channel_init(&channel, name,
+                 &(struct frame_hello){ .n_workers = 1,
+                                        .n_shards = 1,
+                                        .n_parameters = N,
+                                        .width = 1,
+                                        .channel = FRAME_PEERS,
+                                        .epoch = FRAME_NONE,
+                                        .rewind = FRAME_NONE },
+                 NULL, NULL, NULL);
     error = channel_open(&channel, 5000000);
     assert_non_null(error);
     assert_non_null(strstr(error, "of a peer, which trains without servers"));

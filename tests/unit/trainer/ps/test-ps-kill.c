@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,6 +81,7 @@ UNIT_TEST(a_killed_worker_may_come_back)
             });
         }
         memset(weights, 0, sizeof weights);
+        memset(my_statistics, 0, sizeof my_statistics);
         worker = start_process();
         if (!worker) {
             client = connect_training(servers, 2, 0);
@@ -156,6 +156,7 @@ UNIT_TEST(a_damaged_checkpoint_is_replaced_by_the_one_before)
         if (run < 4) {
             assert_null(error);
             memset(weights, 0, sizeof weights);
+            memset(my_statistics, 0, sizeof my_statistics);
             assert_int_equal(ps_client_begin(client, weights, &iteration,
                                              &error), PS_OK);
             assert_int_equal(iteration, from[run]);

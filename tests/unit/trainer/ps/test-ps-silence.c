@@ -4,10 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

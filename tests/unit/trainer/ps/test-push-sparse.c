@@ -4,7 +4,6 @@
  * what they would learn from whole vectors, and move far fewer bytes. */
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * message that says who it was. */
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "trainer/ps/store-client.h"
 #include "trainer/schemes/optimiser.h"
 
-#define N 100000                /* Parameters. */
+#define N 100000 /* Keys. */
 
 static float values[N];
 
@@ -32,30 +31,49 @@ join(const struct server servers[], int n_servers, int rank,
         snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
                  servers[i].port);
     }
-    assert_null(store_client_create(&(struct ps_client_config) {
-        .servers = names, .n_servers = n_servers, .rank = rank,
-        .n_workers = n_workers, .n_parameters = N, .key_space = UINT64_MAX,
-        .width = 1, .optimiser = optimiser_find("sum"),
-        .reconnect_timeout_us = 500000,
-        .heartbeat_timeout_us = heartbeat_timeout_us,
-    }, &client));
+    assert_null(store_client_create(
+        &(struct ps_client_config){
+            .servers = names,
+            .n_servers = n_servers,
+            .rank = rank,
+            .n_workers = n_workers,
+            .key_space = UINT64_MAX,
+            .width = 1,
+            .optimiser = optimiser_find("sum"),
+            .reconnect_timeout_us = 500000,
+            .heartbeat_timeout_us = heartbeat_timeout_us,
+        },
+        &client));
     return client;
 }
 
-/* Pushes and pulls, dense and sparse, until something is wrong. */
+/* Returns N keys over the whole key space. */
+static const uint64_t *
+all_keys(void)
+{
+    static uint64_t keys[N];
+
+    for (uint64_t i = 0; i < N; i++) {
+        keys[i] = i * (UINT64_MAX / N);
+    }
+    return keys;
+}
+
+/* Pushes and pulls, many keys and few, until something is wrong. */
 static char *
 use(struct store_client *client, int n)
 {
     static const uint64_t keys[2] = { 3, UINT64_MAX - 2 };
+    const uint64_t *all = all_keys();
     char *error = NULL;
 
     for (int i = 0; i < n && !error; i++) {
         float two[2];
 
-        store_push(client, 0, N, values);
+        store_push_keys(client, all, N, values);
         store_push_keys(client, keys, 2, values);
         store_pull_keys(client, keys, 2, two);
-        error = store_wait(client, store_pull(client, 0, N, values));
+        error = store_wait(client, store_pull_keys(client, all, N, values));
     }
     return error;
 }
@@ -142,7 +160,7 @@ UNIT_TEST(a_killed_worker_ends_the_others)
         struct store_client *client = join(&server, 1, 1, 2, 0);
 
         use(client, 3);
-        store_push(client, 0, N, values);
+        store_push_keys(client, all_keys(), N, values);
         store_flush(client);
         raise(SIGKILL);
     }

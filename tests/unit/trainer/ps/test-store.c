@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/unit-test.h"
 #include "trainer/net/keys.h"
@@ -77,7 +76,7 @@ UNIT_TEST(sparse_values_are_those_of_an_array)
     struct optimiser_config sum = { .class = optimiser_find("sum") };
 
     for (uint32_t width = 1; width <= 3; width += 2) {
-        struct store *s = store_create((struct shard) { 0, 0 }, width, &sum);
+        struct store *s = store_create(width, &sum);
         float *model = calloc(UNIVERSE * width, sizeof *model);
 
         for (int round = 0; round < 60; round++) {
@@ -124,7 +123,7 @@ UNIT_TEST(keys_have_their_own_optimiser_state)
     for (int c = 0; optimiser_by_number(c); c++) {
         struct optimiser_config config = optimiser_defaults(
             optimiser_by_number(c), 0.1f, 0.9f);
-        struct store *s = store_create((struct shard) { 0, 0 }, 1, &config);
+        struct store *s = store_create(1, &config);
         float *vectors[OPTIMISER_MAX_STATES], zeros[4] = { 0 }, w = 0, got;
         uint64_t key = 999, seen = 0;
 
@@ -195,26 +194,4 @@ UNIT_TEST(optimisers_do_what_books_say)
     assert_null(optimiser_find("adamant"));
     assert_null(optimiser_by_number(5));
     assert_ptr_equal(optimiser_by_number(4), optimiser_find("adam"));
-}
-
-UNIT_TEST(ranges_of_a_store_are_updated_alone)
-{
-    struct optimiser_config config = optimiser_defaults(
-        optimiser_find("sgd"), 0.5f, 0);
-    struct store *store = store_create((struct shard) { 100, 10 }, 1,
-                                       &config);
-    float g[3] = { 2, 4, 6 };
-    const float *w;
-
-    store_update(store, 104, 3, g);
-    store_update(store, 106, 3, g);
-    w = store_values(store, 100);
-    for (int i = 0; i < 10; i++) {
-        static const float expected[10] = {
-            0, 0, 0, 0, -1, -2, -4, -2, -3, 0,
-        };
-
-        assert_true(w[i] == expected[i]);
-    }
-    store_destroy(store);
 }

@@ -3,7 +3,6 @@
 /* Batches that schemes divide anew each time, and gradients that come in parts
  * and in any order: nothing is read twice, and sums stay what they are. */
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 /* What a search knows of models and data is what the trainer makes of it. */
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -553,7 +552,6 @@ UNIT_TEST(every_scheme_pauses_between_rungs)
         { "allreduce", PEERS, "peer", "peer", 2 },
         { "adpsgd", PEERS, "peer", "peer", 2 },
         { "prague,group=2", PEERS, "peer", "peer", 2 },
-        { "prague-smart,group=2", PEERS, "peer", "peer", 2 },
         { "netmax", PEERS, "peer", "peer", 2 },
         { "netmax-published,policy-every=1", PEERS, "peer", "peer", 2 },
     };

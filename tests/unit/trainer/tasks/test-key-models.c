@@ -6,10 +6,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "tests/unit/unit-test.h"
 #include "trainer/data/corpus.h"
 #include "trainer/data/seeded.h"
