@@ -301,6 +301,7 @@ while read -r own step; do
     job=$((job + 1))
     own=$name/$own
     mkdir -p "$mount/$own/$step"
+    : >"$dir/out/own" # The step before has written there.
     echo "$slurmd" >"$mount/$own/$step/cgroup.procs"
     as_user srun --stagecoach=asha8:1 -K --export=ALL,SLURM_GPUS_ON_NODE=2 \
         sh -c "cat /proc/self/cgroup
