@@ -34,7 +34,8 @@ SCENES = {                      # The longest first.
     "slurm": lab("tests/lab/test-slurm.sh"),
     "switches": lab("tests/lab/test-rogue-switch.sh"),
     "prometheus": lab("tests/lab/test-prometheus.sh"),
-    "http": check("rest-tls", STAGECOACH, CONTROLLER, POLICY),
+    "http": check("rest-tls", STAGECOACH, CONTROLLER, POLICY,
+                  "docs/integrations/stagecoach_client.py"),
     "traces": check("sim", STAGECOACH, "cases"),
     "importers": check(
         "topology-import", STAGECOACH, CONTROLLER,
