@@ -516,11 +516,17 @@ policy_check_served(const char *name, const struct policy *policy)
 {
     const struct order_class *class = &order_classes[policy->order.kind];
 
-    return (class->unserved ? message(
-                "%s: /order: \"%s\" is for \"stagecoach sim\" only: %s; "
-                "expected an order that shims serve, such as \"stage\"",
-                name, order_names[policy->order.kind], class->unserved)
-                            : NULL);
+    if (class->unserved) {
+        return message(
+            "%s: /order: \"%s\" is for \"stagecoach sim\" only: %s; "
+            "expected an order that shims serve, such as \"stage\"",
+            name, order_names[policy->order.kind], class->unserved);
+    }
+    if (policy->order.trials == ORDER_TRIALS_PROMISING) {
+        return message("%s: /trials: is only simulated; expected \"neutral\"",
+                       name);
+    }
+    return NULL;
 }
 
 char *

@@ -261,7 +261,7 @@ check_mode(const struct options *o, const bool *seen)
                        tunnels->vxlan_port ? "vxlan" : "geneve");
     }
     if (tunnels->vxlan_port && tunnels->vxlan_port == tunnels->geneve_port) {
-        return message("--geneve-port: %u is that of VXLAN; expected another",
+        return message("--geneve-port: %u is VXLAN's; expected another",
                        tunnels->geneve_port);
     }
     for (int i = REPLAY + 1; i <= REPLAY + N_REPLAY && !o->replay; i++) {

@@ -21,8 +21,8 @@ struct ranks {
     size_t n;
 };
 
-/* Returns the number of different ranks.  Stores the previous key of each in
- * 'keys': that of its first job. */
+/* Returns the number of different ranks.  Stores in 'keys' the previous key
+ * of the first job of each. */
 static size_t
 collect(struct job *const *jobs, size_t n, uint32_t *keys)
 {

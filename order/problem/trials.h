@@ -41,8 +41,8 @@
  * of a normal distribution around the predicted metric to be among the best 1
  * / eta of those that have been at the rung, and of what is predicted of the
  * others that are on their way to it.  A trial of which nothing is predicted
- * yet has the chance of anyone, 1 / eta.  Few others tell little, so that one
- * counts as eta of them.
+ * yet has the chance 1 / eta.  Few others tell little, so that one counts as
+ * eta of them.
  *
  *    struct trial trials[8] = { { .rung = rung, .work = work } };
  *

@@ -86,7 +86,7 @@ goes_down_when_up_is_interrupted() {
     await "the lab starts" has_leftovers
     kill -TERM $up
     wait $up && fail "lab up ended by itself"
-    await "the lab that nobody waits for is gone" is_clean
+    await "the lab whose starter has gone is removed" is_clean
 }
 has_leftovers() { [ -n "$(leftovers)" ]; }
 is_clean() { ! has_leftovers; }

@@ -61,7 +61,7 @@ TRAINER = os.path.join(os.path.dirname(STAGECOACH),
 
 
 def make_history(path):
-    """That of a controller with 400 stages at once."""
+    """The history of a controller with 400 stages at once."""
     now = int(time.time() * 1000) - 100000
     with sqlite3.connect(path) as db:
         db.executescript(

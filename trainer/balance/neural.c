@@ -13,7 +13,9 @@
 #define MAX_ERROR 0.3f          /* Of speeds that are at most 1: one hiccup
                                  * must not undo what was learned. */
 #define RECENT 0.1f             /* Weight of the last error. */
-#define WORSE 1.5f              /* So many times the other error is worse. */
+#define WORSE                                           \
+    1.5f /* Ratio of errors at which the network is not \
+          * used. */
 
 void
 neural_init(struct predictor *up, uint64_t seed)

@@ -149,7 +149,7 @@ UNIT_TEST(names_the_option_at_fault)
         { GOOD " --geneve-port 9",
           "--geneve-port: is allowed with --vxlan only" },
         { GOOD " --vxlan fd00::1 --vxlan-port 9 --geneve-port 9",
-          "--geneve-port: 9 is that of VXLAN; expected another" },
+          "--geneve-port: 9 is VXLAN's; expected another" },
         { "--rate x", "--rate: \"x\" is not a rate, such as 50Mbit" },
         { "--rate 50", "--rate: \"50\" is not a rate, such as 50Mbit" },
         { "--rate -5Mbit",
