@@ -390,6 +390,10 @@ static const struct option_row rows[] = {
     { "ideal", OPTION_FLAG, AT(setting.ideal),
       .help = "simulate a lab scenario without the delays and the jitter that "
               "the lab has" },
+    { "survivors", OPTION_TEXT, AT(setting.survivors), .value = "REPORT",
+      .help =
+          "let the searches of a lab scenario keep the jobs that they kept "
+          "in this report of \"lab run\"" },
     { "bound", OPTION_CHOICE, AT(lp), .value = "certificate|lp",
       .deflt = "certificate",
       .help = "lower bound; lp is tighter and takes longer" },
@@ -577,7 +581,8 @@ check_options(const struct sim_run *run)
     if (!run->setting.seeds.n) {
         return run->csv ? "--csv requires --seeds" : NULL;
     }
-    return run->seed ? "--seeds excludes --seed"
+    return run->seed                ? "--seeds excludes --seed"
+           : run->setting.survivors ? "--seeds excludes --survivors"
            : run->lp ? "--seeds has no bound and excludes --bound lp"
                      : NULL;
 }
