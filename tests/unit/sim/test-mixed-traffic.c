@@ -365,7 +365,8 @@ gain_of_slices(const struct slices *slices)
 UNIT_TEST(an_owner_gains_nothing_by_slices)
 {
     static const struct slices cases[] = {
-        { 8, false }, { 80, false }, { 8, true }, { 80, true }
+        { 4, false }, { 8, false }, { 80, false },
+        { 4, true },  { 8, true },  { 80, true },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
