@@ -17,8 +17,8 @@ static const struct command commands[] = {
     { "lab", "run|up|down|exec|fault ...",
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
-    { "policy", "check|list|show|diff|whatif|tune|export ...",
-      "Check, compare, tune and export policies.", cmd_policy },
+    { "policy", "check|list|show|diff|whatif|export ...",
+      "Check, compare and export policies.", cmd_policy },
 #ifdef HAVE_OVS
     { "controller",
       "init|join|start|stop|exec|status|raise-generation "

@@ -3,7 +3,7 @@
 #ifndef POLICY_H
 #define POLICY_H 1
 
-/* Policies: parameters that an operator can tune, read from JSON.
+/* Policies: parameters that an operator can set, read from JSON.
  *
  * A policy sets the objective by which stages are ordered, the weights of
  * users and cojobs, the number of levels and their DSCP, and how long an order
@@ -22,10 +22,9 @@
  *    }
  *
  * policy_members[] describes each number: name, location, range.  It serves
- * all programs that read, show, compare or tune numbers.
+ * all programs that read, show or compare numbers.
  *
  * policy_rows_init() lists all members with their values, including defaults.
- * policy_rewrite() changes numbers in the text that a person wrote.
  *
  * Levels 0 and 7 are not assigned to jobs: level 0 is for control traffic,
  * level 7 for packets without a known flow.
@@ -228,10 +227,5 @@ void policy_rows_uninit(struct policy_rows *);
 /* Returns the row of 'member', or NULL. */
 const struct policy_row *policy_rows_find(const struct policy_rows *,
                                           const char *member);
-
-/* Returns the text of a policy with another name and description, and with the
- * values of 'changed' where they differ.  The caller frees it. */
-char *policy_rewrite(const struct policy *, const struct policy *changed,
-                     const char *name, const char *description);
 
 #endif /* policies/policy.h */

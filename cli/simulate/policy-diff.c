@@ -15,9 +15,7 @@ static const struct policy_syntax syntax = {
         "usage: stagecoach policy diff A B\n\n"
         "Shows the members in which two policies, names or files, differ.\n",
     .options = POLICY_PLAIN,
-    .n_names = 2,
     .n_policies = 2,
-    .max_policies = 2,
 };
 
 static void

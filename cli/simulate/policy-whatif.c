@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/simulate/policy.h"
+#include "policies/policy.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 
@@ -29,10 +30,8 @@ static const struct policy_syntax syntax = {
         "Simulates T under both policies and prints what B changes: in total\n"
         "and for the stages with the largest changes.  Levels are served as\n"
         "in the data plane, unless T is a trace of coflows.\n",
-    .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_FORMAT,
+    .options = POLICY_TRACE | POLICY_FORMAT,
     .n_policies = 2,
-    .max_policies = 2,
-    .needs_trace = true,
 };
 
 /* A stage under both policies, which may run it in different orders. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy: checks, shows, compares, tunes and exports policies. */
+/* stagecoach policy: checks, shows, compares and exports policies. */
 
 #include "cli/simulate/policy.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +22,6 @@
 #include "sim/workload/workload.h"
 #include "wire/log-spec.h"
 
-#define MAX_SEED ((1ull << 53) - 1)
-
 #define AT(MEMBER) OPTION_AT(struct policy_args, MEMBER)
 
 static char *
@@ -32,7 +29,7 @@ add_policy(const char *text, void *args_)
 {
     struct policy_args *args = args_;
 
-    if (args->n_names == args->syntax->max_policies) {
+    if (args->n_names == args->syntax->n_policies) {
         return message("\"%s\": unexpected policy, at most %d %s allowed",
                        text, args->n_names, args->n_names == 1 ? "is" : "are");
     }
@@ -40,87 +37,20 @@ add_policy(const char *text, void *args_)
     return NULL;
 }
 
-static char *
-parse_budget(const char *text, void *options_)
-{
-    struct tune_options *options = options_;
-    char *end;
-    double x = strtod(text, &end);
-    bool seconds = !strcmp(end, "s");
-
-    if (end == text || (*end && !seconds) || x > 1e6
-        || !(seconds ? x > 0 : x >= 1 && x == floor(x))) {
-        return message("\"%s\" is not a budget, seconds such as \"60s\" or a "
-                       "number of simulations such as \"200\", at most "
-                       "1000000, are allowed", text);
-    }
-    options->budget_s = seconds ? x : 0;
-    options->evaluations = seconds ? 0 : x;
-    return NULL;
-}
-
-static char *
-add_trace(const char *text, void *args_)
-{
-    struct policy_args *args = args_;
-    size_t max = args->syntax->options & POLICY_TUNE ? POLICY_MAX_TRACES : 1;
-
-    if (args->n_traces == max) {
-        return message("\"%s\": unexpected trace, at most %zu %s allowed",
-                       text, max, max == 1 ? "is" : "are");
-    }
-    args->traces[args->n_traces++] = text;
-    args->trace = args->traces[0];
-    return NULL;
-}
-
-static char *
-add_kept(const char *text, void *args_)
-{
-    struct policy_args *args = args_;
-
-    if (args->tune.n_kept == POLICY_MAX_KEPT) {
-        return message("\"%s\": at most %d members are allowed", text,
-                       POLICY_MAX_KEPT);
-    }
-    args->kept[args->tune.n_kept++] = text;
-    return NULL;
-}
-
 static const struct option_row option_rows[] = {
-    { "trace", OPTION_CUSTOM, .value = "T", .modes = POLICY_TRACE,
-      .parse = add_trace, .help = "any input of \"stagecoach sim\"" },
+    { "trace", OPTION_TEXT, AT(trace), .value = "T", .modes = POLICY_TRACE,
+      .help = "any input of \"stagecoach sim\"" },
     WORKLOAD_NETWORK_ROWS(struct policy_args, network, POLICY_TRACE),
-    { "seeds", OPTION_CUSTOM, AT(seeds), .value = "A-B", .modes = POLICY_TUNE,
-      .parse = seed_range_parse,
-      .help = "use T with each of these seeds: the first 60 % of them for "
-              "training, the others for validation" },
 #ifdef HAVE_OVS
-    { "history", OPTION_TEXT, AT(history), .value = "H",
-      .modes = POLICY_HISTORY,
+    { "history", OPTION_TEXT, AT(history), .value = "H", .modes = POLICY_TRACE,
       .help = "history of a controller instead of T: an age, such as 24h, to "
               "ask the running controller, or a file" },
-    { "since", OPTION_CUSTOM, AT(since), .value = "AGE",
-      .modes = POLICY_HISTORY, .parse = duration_option,
+    { "since", OPTION_CUSTOM, AT(since), .value = "AGE", .modes = POLICY_TRACE,
+      .parse = duration_option,
       .help = "read only stages of the file that ended within AGE" },
 #endif
-    { "policy", OPTION_CUSTOM, .value = "P", .modes = POLICY_POLICY,
+    { "policy", OPTION_CUSTOM, .value = "P", .modes = POLICY_TRACE,
       .parse = add_policy, .help = "name or file of a policy" },
-    { "objective", OPTION_CHOICE, AT(tune.objective), .modes = POLICY_TUNE,
-      .value = "mean_sct|p95_sct|max_slowdown|balanced", .deflt = "mean_sct",
-      .help = "metric to minimize; balanced is the geometric mean of the "
-              "first two" },
-    { "keep", OPTION_CUSTOM, .value = "MEMBER", .modes = POLICY_TUNE,
-      .repeated = true, .parse = add_kept,
-      .help = "do not change this member, such as /objective/latest" },
-    { "budget", OPTION_CUSTOM, AT(tune), .value = "B", .modes = POLICY_TUNE,
-      .deflt = "60s", .parse = parse_budget,
-      .help = "limit: seconds, such as 60s, or a number of simulations, such "
-              "as 200" },
-    { "out", OPTION_TEXT, AT(out), .value = "FILE", .modes = POLICY_TUNE,
-      .help = "output file of the policy" },
-    { "seed", OPTION_INTEGER, AT(tune.seed), 0, MAX_SEED, "N", "0",
-      .modes = POLICY_TUNE, .help = "seed of the search" },
     { "format", OPTION_CHOICE, AT(json), .value = "table|json",
       .deflt = "table", .modes = POLICY_FORMAT, .help = "output format" },
     { .name = NULL },
@@ -139,23 +69,12 @@ is_complete(const struct policy_syntax *syntax, const struct policy_args *args)
                 syntax->name);
         return false;
     }
-    if (args->history && args->seeds.n) {
-        fprintf(stderr, "%s: --history excludes --seeds\n", syntax->name);
-        return false;
-    }
-    if (args->seeds.n == 1) {
-        fprintf(stderr,
-                "%s: --seeds: 1 seed, at least 2 are required for "
-                "training and validation\n",
-                syntax->name);
-        return false;
-    }
     if ((args->history && args->trace) || (args->since && !args->history)) {
         fprintf(stderr, "%s: --trace excludes --history, and --since "
                 "requires --history\n", syntax->name);
         return false;
     }
-    if (syntax->needs_trace && !args->trace && !args->history) {
+    if (syntax->options & POLICY_TRACE && !args->trace && !args->history) {
         fprintf(stderr, "%s: --trace is missing, any input of \"stagecoach "
                 "sim\" is allowed\n", syntax->name);
         return false;
@@ -169,8 +88,11 @@ parse_args(const struct policy_syntax *syntax, int argc, char *argv[],
            struct policy_args *args)
 {
     const struct option_table table = {
-        .name = syntax->name, .usage = syntax->usage, .rows = option_rows,
-        .modes = syntax->options, .max_operands = syntax->n_names ? -1 : 0
+        .name = syntax->name,
+        .usage = syntax->usage,
+        .rows = option_rows,
+        .modes = syntax->options,
+        .max_operands = syntax->options & POLICY_TRACE ? 0 : -1
     };
     int first, status;
 
@@ -201,7 +123,7 @@ open_workload(struct policy_args *args)
                                             &args->network);
     }
 #endif
-    return args->trace && !(args->syntax->options & POLICY_TUNE)
+    return args->trace
                ? workload_open(args->trace, NULL, &args->network, &args->input)
                : NULL;
 }
@@ -211,9 +133,6 @@ open_args(struct policy_args *args)
 {
     char *error = NULL;
 
-    if (!args->n_names && args->syntax->policy) {
-        args->names[args->n_names++] = args->syntax->policy;
-    }
     for (int i = 0; !error && i < args->n_names; i++) {
         error = policy_open(args->names[i], &args->policies[i]);
     }
@@ -274,7 +193,8 @@ static const struct policy_syntax show_syntax = {
         "usage: stagecoach policy show NAME|FILE [--format table|json]\n\n"
         "Shows every member of a policy with its value and its origin: the\n"
         "file or the default.\n",
-    .options = POLICY_FORMAT, .n_names = 1, .n_policies = 1, .max_policies = 1,
+    .options = POLICY_FORMAT,
+    .n_policies = 1,
 };
 
 static void
@@ -477,8 +397,6 @@ static const struct command commands[] = {
       policy_diff },
     { "whatif", "--trace T --policy A --policy B",
       "Simulate a workload under two policies.", policy_whatif },
-    { "tune", "--trace T [OPTION...]",
-      "Search for better parameters of a policy.", policy_tune },
     { "export", "P --to sonic|cumulus|openconfig --ports PORT,...",
       "Print a policy's levels as configuration of a switch.", policy_export },
     { NULL, NULL, NULL, NULL },

@@ -11,62 +11,43 @@
 
 #include "cli/simulate/workload-open.h"
 #include "sim/run/simulate.h"
-#include "sim/run/tune.h"
 
 struct policy;
 struct workload;
 
 int policy_diff(int argc, char *argv[]);
 int policy_whatif(int argc, char *argv[]);
-int policy_tune(int argc, char *argv[]);
 int policy_export(int argc, char *argv[]);
 
 /* Groups of options. */
 enum policy_options {
-    POLICY_TRACE = 1 << 0,   /* --trace, --fabric, --rate. */
-    POLICY_HISTORY = 1 << 1, /* --history and --since. */
-    POLICY_POLICY = 1 << 2,  /* --policy. */
-    POLICY_FORMAT = 1 << 3,  /* --format. */
-    POLICY_PLAIN = 1 << 4,   /* None. */
-    POLICY_TUNE = 1 << 5,    /* --seeds, --objective, --keep, --budget,
-                              * --out, --seed; several --trace. */
+    POLICY_TRACE = 1 << 0,  /* A trace or a history, which is required, its
+                             * network, and --policy instead of operands. */
+    POLICY_FORMAT = 1 << 1, /* --format. */
+    POLICY_PLAIN = 1 << 2   /* None. */
 };
-
-/* Most values of --trace, and of --keep. */
-#define POLICY_MAX_TRACES 16
-#define POLICY_MAX_KEPT 16
 
 /* Arguments of a command. */
 struct policy_syntax {
     const char *name;           /* "stagecoach policy show", for messages. */
     const char *usage;          /* --help without the options. */
     unsigned int options;       /* Bits of enum policy_options. */
-    int n_names;                /* Policies that stand alone, at most 2. */
-    int n_policies;             /* Policies in all, at least, */
-    int max_policies;           /* and at most, 2 or less. */
-    const char *policy;         /* Default policy, or NULL. */
-    bool needs_trace;           /* True if a trace or a history is required. */
+    int n_policies;             /* So many must be named, at most 2. */
 };
 
 struct policy_args {
     const struct policy_syntax *syntax;
     const char *names[2];
     int n_names;
-    const char *traces[POLICY_MAX_TRACES];
-    size_t n_traces;
-    const char *trace, *out;    /* 'trace' is the first one. */
+    const char *trace;
     struct workload_network network;
-    struct tune_options tune;
-    const char *kept[POLICY_MAX_KEPT];  /* Of 'tune'. */
-    struct seed_range seeds;
     const char *history;        /* Replaces 'trace', which is then equal to
                                  * it. */
     int64_t since;              /* Age in ms that limits a history, or 0. */
     bool json;
 
     struct policy *policies[2];
-    struct workload_input input;        /* Empty without 'trace', or if the
-                                         * command opens its workloads. */
+    struct workload_input input; /* Empty without 'trace'. */
 };
 
 /* Parses the arguments, opens the policies and the workload, and calls 'run',

@@ -205,9 +205,6 @@ tells_the_same() {
     sed 1d "$dir/out" | cmp - "$dir/file"
 }
 await "the history file has the same results" tells_the_same
-sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
-grep -q 'simulations; the first [1-9] cojobs for training, [1-9] held back' "$dir/out" ||
-    fail "tune: $(cat "$dir/out")"
 for arguments in '--history 1h --trace x' '--since 1h' \
     '--history /nonexistent' "--history $dir/policy.json" \
     "--history $dir/db/history.db --since never"; do

@@ -372,39 +372,6 @@ UNIT_TEST(lists_what_is_in_force)
     policy_destroy(policy);
 }
 
-/* What is not changed stays as it was written, and is not added either. */
-UNIT_TEST(rewrites_what_has_changed)
-{
-    struct policy *policy = read_policy(
-        WITH("\"weights\": {\"cojobs\": {\"asha\": 2}}, \"aging_s\": 60,"
-             "\"lease_ms\": 5000"));
-    struct policy changed = *policy, *read;
-    struct policy_rows rows;
-    char *text;
-
-    changed.aging_s = 90;
-    changed.n_levels = changed.order.n_levels = 2;
-    changed.order.truncate = true;
-    changed.order.improve_moves = 8;
-    text = policy_rewrite(policy, &changed, "q", "d");
-    read = read_policy(text);
-    assert_string_equal(read->name, "q");
-    assert_string_equal(read->description, "d");
-    assert_true(policy_weight(read, NULL, "asha") == 2);
-    policy_rows_init(&rows, read);
-    assert_row(&rows, "/aging_s", "90", true);
-    assert_row(&rows, "/levels/dscp", "[35,23]", true);
-    assert_row(&rows, "/levels/fold", "\"truncate\"", true);
-    assert_row(&rows, "/improve/moves", "8", true);
-    assert_row(&rows, "/improve/budget_ms", "5", false);
-    assert_row(&rows, "/lease_ms", "5000", true);
-    assert_row(&rows, "/retag_ms", "100", false);
-    policy_rows_uninit(&rows);
-    policy_destroy(read);
-    policy_destroy(policy);
-    free(text);
-}
-
 UNIT_TEST(hashes_the_text)
 {
     struct policy *a = read_policy(WITH("\"retag_ms\": 1"));
