@@ -188,8 +188,7 @@ run_leader(struct controller *ctl, long long *leading_since)
         }
         hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent),
                        control_observes(ctl));
-        switches_set(ctl->switches, policy, intent_db_generation(ctl->intent),
-                     ctl->cluster, hosts_db_version(ctl->hosts));
+        switches_set(ctl->switches, policy, intent_db_generation(ctl->intent));
         update_fabric(ctl);
         decide_wait(ctl->decide);
     }

@@ -52,8 +52,9 @@ find_switch(const struct topology *t, const char *name)
     return -1;
 }
 
-int
-topology_find_host(const struct topology *t, const char *name)
+/* Returns the index of host 'name', or -1. */
+static int
+find_host(const struct topology *t, const char *name)
 {
     for (size_t i = 0; i < t->n_hosts; i++) {
         if (t->hosts[i].name && !strcmp(t->hosts[i].name, name)) {
@@ -214,7 +215,7 @@ read_host(const struct json_at *at, struct topology *t, size_t i)
     char *ip = json_string(at, "ip");
     struct in_addr addr = { .s_addr = 0 };
 
-    if (name && topology_find_host(t, name) >= 0) {
+    if (name && find_host(t, name) >= 0) {
         json_fail(at, "name", "another host is \"%s\" too, only one of each "
                   "name is allowed", name);
     }

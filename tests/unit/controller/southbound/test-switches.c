@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "controller/model/cluster.h"
 #include "controller/southbound/switches.h"
 #include "policies/policy.h"
 #include "socket-util.h"
@@ -86,7 +85,6 @@ UNIT_TEST(only_the_leader_connects_to_switches)
     char *listener = xasprintf("punix:/tmp/test-switches.%ld.sock",
                                (long) getpid());
     struct switches *ss = switches_create();
-    struct cluster *cluster = cluster_create();
     struct policy *policy;
     struct pstream *pstream;
     struct stream *stream;
@@ -97,7 +95,7 @@ UNIT_TEST(only_the_leader_connects_to_switches)
     switches_add(ss, listener + 1);
     assert_null(accept_from(ss, pstream));
     for (int generation = 1; generation <= 2; generation++) {
-        switches_set(ss, policy, generation, cluster, 1);
+        switches_set(ss, policy, generation);
         stream = accept_from(ss, pstream);
         assert_non_null(stream);
         switches_run(ss);
@@ -110,7 +108,6 @@ UNIT_TEST(only_the_leader_connects_to_switches)
     }
     pstream_close(pstream);
     policy_destroy(policy);
-    cluster_destroy(cluster);
     switches_destroy(ss);
     free(listener);
 }
