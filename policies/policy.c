@@ -69,12 +69,6 @@ has_weights(enum order_kind kind)
     return order_classes[kind].certified || kind == ORDER_WORK;
 }
 
-static bool
-has_hysteresis(enum order_kind kind)
-{
-    return order_classes[kind].certified || has_slack(kind);
-}
-
 #define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX, READ)               \
     {                                                                         \
         SECTION, NAME, POLICY_##TYPE, offsetof(struct policy, MEMBER), SCALE, \
@@ -89,7 +83,6 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6, has_weights),
     ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6,
         has_weights),
-    ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5, has_hysteresis),
     ROW(NULL, "min_share", DOUBLE, min_share, 1, 0, 0.2, NULL),
     ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1, has_slack),
     ROW("objective", "latest", DOUBLE, objective_latest, 1, 0, 1e6,

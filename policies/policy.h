@@ -115,9 +115,6 @@ struct policy {
     double owner_memory_s;      /* Time in which half of what an owner was
                                  * served is forgotten, see account.h; 0: it
                                  * does not count. */
-    double hysteresis;          /* Stages swap ranks only if that improves the
-                                 * estimate by more than this share, 0 to 0.5.
-                                 * For the orders of stages and sincronia. */
     double min_share;           /* Minimum share of a link for each level with
                                  * queued traffic, 0 to 0.2.  It prevents
                                  * starvation. */
@@ -192,7 +189,7 @@ struct policy_member {
                                        * NULL: every order does. */
 };
 
-#define POLICY_N_MEMBERS 28
+#define POLICY_N_MEMBERS 27
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

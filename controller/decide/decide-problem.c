@@ -220,8 +220,8 @@ describe_job(struct decide_job *dj, const struct policy *policy,
                        stage->announcement.later / stage->n_jobs, now, traits);
 }
 
-/* Finds out what 'stage' lacks.  Hysteresis must not keep the rank that it had
- * while it was idle. */
+/* Finds out what 'stage' lacks.  An order of whole stages must not keep the
+ * rank that it had while it was idle. */
 static void
 update_idle(struct stage *stage, long long now)
 {
@@ -229,9 +229,6 @@ update_idle(struct stage *stage, long long now)
 
     if (stage->idle && !idle) {
         stage->rank = -1;
-        for (size_t i = 0; i < stage->n_jobs; i++) {
-            stage->jobs[i]->forced = true;
-        }
     }
     stage->idle = idle;
 }

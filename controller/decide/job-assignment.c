@@ -11,7 +11,6 @@
 #include "controller/decide/decide-problem.h"
 #include "controller/model/cluster.h"
 #include "order/order.h"
-#include "order/result/hysteresis.h"
 #include "order/result/job-ends.h"
 #include "order/result/slack.h"
 #include "policies/policy.h"
@@ -100,44 +99,6 @@ first_weights_place(struct job_assignments *assigned,
     free(bytes);
 }
 
-/* Most ranks that hysteresis moves a job back. */
-#define MAX_PASSES 16
-
-static bool
-was_behind(const struct slack_job *a, const struct slack_job *b)
-{
-    const struct job *ja = ((const struct decide_job *) a->owner)->job;
-    const struct job *jb = ((const struct decide_job *) b->owner)->job;
-
-    return (ja->level >= 0 && jb->level >= 0 && !ja->forced && !jb->forced
-            && ja->rank > jb->rank);
-}
-
-/* Restores the previous order of neighbors if their slack differs by at most
- * 'tolerance' times the later completion time of their stages. */
-static void
-keep_old_order(const struct order_result *r, double tolerance,
-               struct slack_job *jobs, size_t n)
-{
-    bool again = true;
-
-    for (int pass = 0; again && pass < MAX_PASSES; pass++) {
-        again = false;
-        for (size_t i = 1; i < n; i++) {
-            struct slack_job *a = &jobs[i - 1], *b = &jobs[i];
-            double end = MAX(r->completion[a->stage], r->completion[b->stage]);
-
-            if (was_behind(a, b) && b->slack - a->slack <= tolerance * end) {
-                struct slack_job tmp = *a;
-
-                *a = *b;
-                *b = tmp;
-                again = true;
-            }
-        }
-    }
-}
-
 static int
 override_class(const struct slack_job *job)
 {
@@ -195,9 +156,6 @@ assign_by_slack(struct job_assignments *assigned,
         jobs[i] = to_slack_job(dp, &dp->jobs[i]);
     }
     slack_assign(dp->op, r, &policy->order, jobs, dp->n_jobs);
-    if (!whole) {
-        keep_old_order(r, policy->hysteresis, jobs, dp->n_jobs);
-    }
     sort_by_override(jobs, dp->n_jobs);
     if (!whole) {
         slack_set_levels(dp->op, policy->n_levels, jobs, dp->n_jobs);
@@ -300,7 +258,7 @@ predict_ends(const struct decide_problem *dp, struct order_problem *op,
     for (size_t i = 0; i < op->n_stages; i++) {
         order_problem_set_release(op, i, 0, isolated[i]);
     }
-    hysteresis_estimate(op, order, ends);
+    order_estimate(op, order, ends);
     for (size_t i = 0; i < op->n_stages; i++) {
         order_problem_set_release(op, i, 0, 0);
     }

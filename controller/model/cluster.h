@@ -264,11 +264,7 @@ struct job {
 
     /* Written by overrides_apply(). */
     enum override_kind override;
-    int64_t override_id;        /* 0 without an override. */
-    bool forced;                /* The rank comes from an override that has
-                                 * ended or changed, or from the job's start,
-                                 * so hysteresis must not preserve it.
-                                 * Cleared by decide.h. */
+    int64_t override_id; /* 0 without an override. */
 };
 
 /* What a running stage lacks, see inactive.h. */

@@ -369,8 +369,8 @@ override_of_job(const struct overrides *o, const struct cluster *c,
             : newest_override(o, job->cojob->name));
 }
 
-/* Discards a rank that came from an override, so that hysteresis does not
- * preserve it. */
+/* Discards a rank that came from an override, which an order of whole stages
+ * would keep. */
 static void
 set_stage(struct stage *stage, enum override_kind kind)
 {
@@ -385,7 +385,6 @@ set_job(struct job *job, const struct override *ov)
 {
     enum override_kind kind = ov ? ov->kind : OVERRIDE_NONE;
 
-    job->forced |= job->override && job->override != kind;
     job->override = kind;
     job->override_id = ov ? ov->id : 0;
 }

@@ -101,6 +101,13 @@ void order_result_set_levels(const struct order_options *,
                              const struct order_problem *,
                              struct order_result *);
 
+/* Returns the weighted sum of the stages' completion times if they are served
+ * in 'order': a stage ends when all ports have served it and the stages before
+ * it, and not before its isolated time.  Stores the completion times in
+ * 'completion' unless that is NULL. */
+double order_estimate(const struct order_problem *, const int *order,
+                      double *completion);
+
 /* Estimate the completion of each stage and their weighted sum, if each port
  * serves by ranks, or by levels, shared equally among the stages of a level.
  * All stages must have begun. */

@@ -16,7 +16,6 @@ sim_policy_options(const struct policy *policy)
         .order = policy->order,
         .service = SIM_SERVICE_LEVELS,
         .min_share = policy->min_share,
-        .hysteresis = policy->hysteresis,
         .refresh_s = policy->refresh_ms / 1000.0,
         .lookahead_runs = policy->lookahead_runs,
         .aging_s = policy->aging_s,

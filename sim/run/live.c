@@ -626,7 +626,6 @@ stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
     size_t n = cojob->rungs[rung].n_jobs;
 
     stage->cojob = cojob;
-    stage->rank = -1;
     stage->announcement = announcement_of(cojob, rung);
     candor_add(&live->candor, &stage->announcement);
     stage->record = &live->stages[live->n_stages++];

@@ -99,8 +99,6 @@ struct live_stage {
                                  * all rungs; otherwise NULL. */
     size_t n_begun;             /* Its jobs that have begun, the first ones. */
     int place;                  /* In the last problem, if it had stages. */
-    int rank;                   /* By the last decision, if it ordered stages;
-                                 * -1 before that. */
     double whole;               /* Lower bound of its isolated time,
                                  * seconds. */
     struct announcement announcement;

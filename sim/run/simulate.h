@@ -76,10 +76,6 @@ struct sim_options {
                                  * Above 0, orders of coflows see one iteration
                                  * of each job until its rung ends, as a
                                  * controller does, which sees no exchanges. */
-    double hysteresis;          /* Two units keep their previous relative order
-                                 * unless a swap improves the estimate by more
-                                 * than this share, see hysteresis.h; only
-                                 * with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double start_s;             /* Seconds before the first iteration of a
                                  * job. */

@@ -107,7 +107,7 @@ static const struct {
 static const struct {
     const char *text, *warnings;
 } ineffective[] = {
-    { "{\"name\": \"a\", \"order\": \"stage\", \"hysteresis\": 0.1,"
+    { "{\"name\": \"a\", \"order\": \"stage\","
       " \"objective\": {\"latest\": 2}, \"aging_s\": 9}",
       NULL },
     { "{\"name\": \"a\", \"order\": \"stage\","
@@ -216,7 +216,6 @@ UNIT_TEST(has_defaults_for_all_but_name_and_order)
     assert_int_equal(policy->retag_ms, 100);
     assert_true(policy->aging_s == 0);
     assert_true(policy->aging_slowdown == 4.5);
-    assert_true(policy->hysteresis == 0);
     assert_true(policy->min_share == 0.02);
     assert_int_equal(policy->early_samples, 4);
     assert_true(policy->early_boot_s == 300);
@@ -256,7 +255,7 @@ UNIT_TEST(reads_the_numbers_of_orders)
 {
     struct policy *policy = read_policy(WITH(
         "\"aging_slowdown\": 20,"
-        "\"hysteresis\": 0.25, \"min_share\": 0.125,"
+        "\"min_share\": 0.125,"
         "\"refresh_ms\": 250, \"slack_share\": 0.5,"
         "\"levels\": {\"fold\": \"truncate\"},"
         "\"congestion\": {\"gamma\": 0.75, \"beta\": 0.5, \"floor\": 0.25},"
@@ -268,7 +267,6 @@ UNIT_TEST(reads_the_numbers_of_orders)
         "\"dclas\": {\"first_mb\": 13, \"factor\": 14, \"queues\": 15}"));
 
     assert_true(policy->aging_slowdown == 20);
-    assert_true(policy->hysteresis == 0.25);
     assert_true(policy->min_share == 0.125);
     assert_int_equal(policy->refresh_ms, 250);
     assert_true(policy->order.slack_share == 0.5);

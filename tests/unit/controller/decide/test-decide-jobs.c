@@ -225,25 +225,6 @@ FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
     decides(f, 5000, "b/j 0");
 }
 
-/* Slack is measured, and about equal slack is no reason to swap. */
-FIXTURE_TEST(jobs_of_about_equal_slack_keep_their_places)
-{
-    struct given given[] = {
-        { "a", "x", "h0", 1000 },
-        { "a", "y", "h0", 1010 },
-    };
-
-    set_order(f, "work", ", \"hysteresis\": 0.02");
-    give_jobs(f, given, ARRAY_SIZE(given));
-    decides(f, 1000, "a/y 0");
-    given[0].iterations = 1030;
-    give_jobs(f, given, ARRAY_SIZE(given));
-    decides(f, 3000, "a/y 0/0 a/x -/1");
-    given[0].iterations = 1500;
-    give_jobs(f, given, ARRAY_SIZE(given));
-    decides(f, 5000, "a/x 0/0");
-}
-
 /* Jobs that iterate: "a" still needs 100 iterations of 1 ms on two ports, "b"
  * 20 of 2 ms.  If "b" has more to do in later stages, "a" goes first. */
 FIXTURE_TEST(iterations_go_by_what_their_search_needs)
