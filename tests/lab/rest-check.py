@@ -7,10 +7,7 @@ PLACE is a unix socket, or HOST:PORT,KEY,CERTIFICATE,CA of TLS.
 
 openapi FILE      replies match docs/openapi.json, and all of it is served
 writes ACTOR COJOB        changes, repeated and wrong ones
-events            events as they happen, and after a break
 away              a database that hangs causes 503, also for many requests
-deaf SECONDS      a client that does not read its events is disconnected
-full              the number of event streams is limited
 metrics FILE...   Prometheus format; all metrics and labels used by the files
                   exist, and no label is one that Prometheus sets
 status            prints the status of GET /v1/status
@@ -140,8 +137,6 @@ def openapi(file):
     for method, pattern in sorted(
             described, key=lambda r: (ORDER[r[0]], len(r[1]) * (
                 -1 if r[0] == "DELETE" else 1))):
-        if pattern == "/v1/events":
-            continue
         path = pattern
         for name, value in NAMES.items():
             path = path.replace(name, value)
@@ -262,73 +257,6 @@ def limited(name, other):
     answers(403, "PUT", f"/v1/cojobs/{other}/jobs/t0", {}, "belongs to ")
 
 
-class Events:
-    """A client that follows events."""
-
-    def __init__(self, last=None):
-        self.client = Client()
-        self.client.request("GET", "/v1/events", headers={
-            "Last-Event-ID": last} if last else {})
-        self.answer = self.client.getresponse()
-
-    def next(self):
-        """Returns the next event as a dictionary."""
-        event = {}
-        for line in iter(self.answer.readline, b""):
-            name, _, value = line.decode().rstrip("\n").partition(": ")
-            if name:
-                event[name] = value
-            elif "data" in event:
-                return event | {"data": json.loads(event["data"])}
-        sys.exit("rest-check.py: the stream ended")
-
-    def until(self, kind, match=lambda data: True):
-        """Returns the next event of 'kind' that matches."""
-        for _ in range(60):
-            event = self.next()
-            if event["event"] == kind and match(event["data"]):
-                return event
-        sys.exit(f"rest-check.py: no event {kind}")
-
-    def close(self):
-        self.client.close()
-
-
-def events():
-    stream = Events()
-    expect("a stream", stream.answer.status == 200)
-    answers(200, "PUT", "/v1/cojobs/seen", {})
-    answers(200, "PUT", "/v1/cojobs/seen/jobs/t0",
-            {"workers": [{"host": "h0"}]})
-    answers(200, "PUT", "/v1/cojobs/seen/stages/0",
-            {"iterations": 5, "jobs": ["t0"]})
-    begun = stream.until("decision", lambda d: d["reason"]
-                         == "cojob seen begins")
-    stage = stream.until("stage", lambda d: d["subject"] == "seen/0")
-    expect(f"{stage}", stage["data"]["reason"].startswith("stage-begin: "))
-    expect("order", stream.until("order")["data"]["version"] > 0)
-    telemetry = stream.until("telemetry")
-    expect(f"{telemetry}", "id" not in telemetry and set(
-        telemetry["data"]["hosts"]["h0"]) == {"tx_bps", "rx_bps",
-                                             "connected"})
-    stream.close()
-    answers(200, "DELETE", "/v1/cojobs/seen")
-
-    # What was missed comes first, and nothing of what was there.
-    stream = Events(begun["id"])
-    origin, number = begun["id"].split("-")
-    first = stream.next()
-    expect(f"{begun} then {first}",
-           first["id"] == f"{origin}-{int(number) + 1}")
-    stream.until("decision", lambda d: d["reason"] == "cojob seen ends")
-    stream.close()
-    for other in ("1-1", "x", f"{origin}-99999999", "-", "1" * 4000):
-        stream = Events(other)
-        expect(f"{other}: all that is kept", stream.next()["id"] in
-               (f"{origin}-1", first["id"].split("-")[0] + "-1"))
-        stream.close()
-
-
 def away():
     """More changes than there may be connections: the oldest make room."""
     clients = [Client(timeout=20) for _ in range(90)]
@@ -348,33 +276,6 @@ def away():
         counts[kind] = counts.get(kind, 0) + 1
         client.close()
     expect(f"{counts}", set(counts) == {503, "closed"} and counts[503] > 40)
-
-
-def deaf(seconds):
-    """Only what is sent and not read fills a socket."""
-    client = Client()
-    client.connect()
-    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-    client.sock.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n"
-                        b"Last-Event-ID: 1-1\r\n\r\n")
-    began = time.monotonic()
-    while time.monotonic() - began < float(seconds):
-        text = ask("GET", "/metrics")[2]
-        if "stagecoach_http_streams 0\n" in text:
-            return
-        for i in range(50):
-            answers(200, "PUT", "/v1/cojobs/noise", {"weight": 1 + i % 2})
-    sys.exit("rest-check.py: it is still followed")
-
-
-def full():
-    streams = [Events() for _ in range(12)]
-    status, _, reply = ask("GET", "/v1/events")
-    expect(f"{status} {reply}", status == 503
-           and reply["error"].startswith("/v1/events: too many streams"))
-    expect("others are answered", ask("GET", "/healthz")[0] == 200)
-    for stream in streams:
-        stream.close()
 
 
 def metrics(*files):
@@ -426,7 +327,5 @@ def status():
 
 
 PLACE = sys.argv[1]
-{"openapi": openapi, "writes": writes, "events": events, "deaf": deaf, "away": away,
- "full": full, "metrics": metrics, "status": status,
- "limited": limited}[
-     sys.argv[2]](*sys.argv[3:])
+{"openapi": openapi, "writes": writes, "away": away, "metrics": metrics,
+ "status": status, "limited": limited}[sys.argv[2]](*sys.argv[3:])

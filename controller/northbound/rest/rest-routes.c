@@ -179,8 +179,8 @@ struct rest_route {
     enum intent_kind kind;      /* Change to prepare if 'handle' is null. */
 };
 
-/* Handlers.  An answer with status 0 means that the request's 'next' is to be
- * done first. */
+/* Handlers.  An answer with status 0 means that the request's 'edit' is to be
+ * written first. */
 
 /* An answer shows that the main loop runs. */
 static struct rest_answer
@@ -269,16 +269,6 @@ get_rollout(struct rest_request *r)
     return rest_answer_json(rollout_report(r->ctl));
 }
 
-static struct rest_answer
-get_events(struct rest_request *r)
-{
-    if (strcmp(r->method, MHD_HTTP_METHOD_GET)) {
-        return rest_answer_text("text/event-stream", xstrdup(""));
-    }
-    r->next = REST_STREAM;
-    return (struct rest_answer) { .status = 0 };
-}
-
 /* Returns the answer 'json', or status 404 if it is null. */
 static struct rest_answer
 answer_or_404(const struct rest_request *r, struct json *json)
@@ -340,7 +330,6 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
     if (error) {
         return rest_answer_message(status, error);
     }
-    r->next = REST_CHANGE;
     return (struct rest_answer) { .status = 0 };
 }
 
@@ -421,7 +410,6 @@ static const struct rest_route routes[] = {
     { "POST", JOB "/progress", PEER_USER, { NULL }, post_progress },
     { "PUT", STAGE, PEER_USER, { NULL }, NULL, INTENT_STAGE_BEGIN },
     { "DELETE", STAGE, PEER_USER, { NULL }, NULL, INTENT_STAGE_END },
-    { "GET", "/v1/events", PEER_READ, { NULL }, get_events },
     { "GET", "/v1/explain/{cojob}/{job}", PEER_READ, { NULL }, get_explain },
     { "GET",
       "/v1/history/{kind}",

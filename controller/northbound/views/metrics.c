@@ -184,7 +184,6 @@ put_process(struct ds *out, const struct rest_counts *counts)
         counts->hung_up);
     put(out, "http_connections", "gauge", "Open HTTP connections.",
         counts->connections);
-    put(out, "http_streams", "gauge", "Open event streams.", counts->streams);
 }
 
 /* Writes the metric NAME of the first 'n' of 'hosts'; VALUE is an

@@ -41,7 +41,6 @@ struct rest_counts {
     uint64_t hung_up;           /* Connections closed by a timeout or to make
                                  * room for another. */
     uint64_t connections;       /* Open connections. */
-    uint64_t streams;           /* Open event streams. */
 };
 
 char *metrics_to_string(const struct controller *, const struct rest_counts *);

@@ -78,7 +78,7 @@ check_change(struct rest_request *r)
     const struct intent_edit *edit = &r->edit;
     char *error = intent_edit_check(edit);
 
-    must(r->next == REST_CHANGE && !error);
+    must(!error);
     if (edit->kind == INTENT_COJOB_BEGIN) {
         must(edit->weight >= 0.001 && edit->weight <= 1000);
     } else if (edit->kind == INTENT_JOB_BEGIN) {
