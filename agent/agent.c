@@ -342,8 +342,6 @@ open_tracker(struct agent *a)
 {
     struct tracker_config config = { .cgroup_mount = a->cgroup_mount,
                                      .cgroup_root = a->cgroup_root,
-                                     .ports = a->config->ports,
-                                     .n_ports = a->config->n_ports,
                                      .identity = a->identity };
 
     if (!a->cgroup_root) {

@@ -30,7 +30,6 @@ struct identity;
 struct job;
 struct ovsdb_idl_loop;
 struct pods;
-struct port_rule;
 struct tc;
 struct tc_iface;
 
@@ -59,8 +58,6 @@ struct agent_config {
     uint64_t rate_bps;          /* Rate of the uplink in bit/s if the shim
                                  * does not report it; 0 if unknown. */
     char *readers;              /* File of rules for logs, or NULL. */
-    struct port_rule *ports;    /* See identify/registry.h. */
-    size_t n_ports;
     struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
     size_t n_tc;
     struct bypass_ports *bypass;        /* Or NULL, see actuate/bypass.h. */

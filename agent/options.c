@@ -72,15 +72,6 @@ parse_readers(const char *text, void *name)
 }
 
 static char *
-add_port(const char *text, void *config)
-{
-    struct agent_config *c = config;
-
-    c->ports = xrealloc(c->ports, (c->n_ports + 1) * sizeof *c->ports);
-    return port_rule_parse(text, &c->ports[c->n_ports++]);
-}
-
-static char *
 add_tc(const char *text, void *config)
 {
     struct agent_config *c = config;
@@ -187,11 +178,6 @@ static const struct option_row rows[] = {
       .parse = parse_mark,
       .help = "the lowest of 11 bits of the mark that carry a slot from a "
               "pod to the uplink" },
-    { "port", OPTION_CUSTOM, .value = "FIRST[-LAST]=COJOB/JOB",
-      .repeated = true, .parse = add_port,
-      .help =
-          "attribute processes with either end of a connection on these "
-          "ports to this job, unless a claim of higher precedence applies" },
     { .name = NULL },
 };
 

@@ -248,8 +248,8 @@ is_user(const struct job *job, uint64_t uid)
 }
 
 /* Returns true if a process of user 'uid' may join the job called 'name', or
- * begin it, by its environment or its ports: it is of 'host_root', or of the
- * job's user, or no other owns a job that is not there yet. */
+ * begin it, by its environment: it is of 'host_root', or of the job's user, or
+ * no other owns a job that is not there yet. */
 bool
 registry_may_join(const struct registry *r, const char *name, uint64_t uid,
                   bool host_root)
@@ -638,7 +638,6 @@ const char *const claim_source_names[] = {
     [CLAIM_LAUNCHER] = "launcher",
     [CLAIM_CGROUP] = "cgroup",
     [CLAIM_ENVIRONMENT] = "environment",
-    [CLAIM_PORT] = "port",
 };
 
 const char *const claim_kind_names[] = {
@@ -725,30 +724,4 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                           ? xstrdup(text)
                           : xasprintf("%s%s", cgroup_mount, text),
                       true, what, pathp);
-}
-
-/* Parses "FIRST[-LAST]=COJOB/JOB" into '*rule'.  Returns NULL or a malloc()'d
- * message. */
-char *
-port_rule_parse(const char *text, struct port_rule *rule)
-{
-    int first, last, n = 0;
-
-    if (sscanf(text, "%d-%d=%n", &first, &last, &n) != 2 || !n) {
-        n = 0;
-        last = sscanf(text, "%d=%n", &first, &n) == 1 && n ? first : -1;
-    }
-    if (!n || first < 1 || last < first || last > 65535) {
-        return xasprintf("\"%.80s\" has no ports, such as 29500-29510=asha/t0 "
-                         "is allowed",
-                         text);
-    }
-    if (!cgroup_job_is_valid(text + n)) {
-        return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each " NAME_RULE,
-                         text + n);
-    }
-    rule->first = first;
-    rule->last = last;
-    ovs_strlcpy(rule->job, text + n, sizeof rule->job);
-    return NULL;
 }

@@ -18,11 +18,11 @@
  *    registry_end(r);
  *
  * Several sources know the job of a process: its launcher, its cgroup, its
- * environment, its ports.  Some are more reliable than others.  A claim is the
- * statement of one source about one thing; the registry keeps all claims, and
- * if they differ, the source of highest precedence decides.  Claims of other
- * sources than the tree stay until they are removed, and a job exists as long
- * as it has one:
+ * environment.  Some are more reliable than others.  A claim is the statement
+ * of one source about one thing; the registry keeps all claims, and if they
+ * differ, the source of highest precedence decides.  Claims of other sources
+ * than the tree stay until they are removed, and a job exists as long as it
+ * has one:
  *
  *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
@@ -121,8 +121,7 @@ enum claim_source {
                          * the search. */
     CLAIM_LAUNCHER,     /* A hook of Slurm or Kubernetes. */
     CLAIM_CGROUP,       /* Its cgroup in the tree of jobs. */
-    CLAIM_ENVIRONMENT,  /* Environment of the process. */
-    CLAIM_PORT,         /* A port of the connection. */
+    CLAIM_ENVIRONMENT   /* Environment of the process. */
 };
 
 enum claim_kind { CLAIMS_CGROUP, CLAIMS_NETNS, CLAIMS_PROCESS };
@@ -178,15 +177,6 @@ extern const char *const claim_kind_names[];
 char *claim_what_parse(const char *kind, const char *text,
                        const char *cgroup_mount, struct claim_what *,
                        char **pathp);
-
-/* Ports of a job, at either end of a connection: the claim of lowest
- * precedence. */
-struct port_rule {
-    uint16_t first, last;
-    char job[NAME_PAIR_SIZE]; /* "COJOB/JOB". */
-};
-
-char *port_rule_parse(const char *text, struct port_rule *);
 
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */

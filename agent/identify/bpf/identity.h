@@ -140,11 +140,6 @@ int identity_set_claims(struct identity *, enum identity_map,
 int identity_remove_claim(struct identity *, enum identity_map, uint64_t id);
 void identity_raise_epoch(struct identity *);
 
-/* Sets the number of the rule of a range of ports, in host byte order; first
- * of all ports to 0, for none. */
-void identity_set_ports(struct identity *, uint16_t first, uint16_t last,
-                        uint16_t rule);
-
 /* 'port' is in network byte order.  A slot has at most
  * IDENTITY_MAX_CONTROL_PORTS, as servers that were started again have others;
  * with a further one the others are forgotten.  Slot 0 has none.

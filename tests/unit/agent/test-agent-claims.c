@@ -137,8 +137,6 @@ FIXTURE_TEST(more_believed_source_decides)
     const struct claim_what whats[] = { a_process, a_cgroup, a_netns };
 
     assert_owner(whats, 3, NULL);
-    claim(CLAIM_PORT, "c/port", &a_process);
-    assert_owner(whats, 3, "c/port");
     claim(CLAIM_ENVIRONMENT, "c/env", &a_process);
     assert_owner(whats, 3, "c/env");
     registry_begin(&r);
@@ -196,7 +194,7 @@ FIXTURE_TEST(source_changes_its_mind)
     claim(CLAIM_LAUNCHER, "c/b", &a_process);
     assert_owner(&a_process, 1, "c/b");
     assert_false(unclaim(CLAIM_LAUNCHER, "c/a", &a_process));
-    assert_false(unclaim(CLAIM_PORT, "c/b", &a_process));
+    assert_false(unclaim(CLAIM_ENVIRONMENT, "c/b", &a_process));
     assert_int_equal(look(), 1);
     assert_null(registry_find(&r, "c/a"));
     assert_true(unclaim(CLAIM_LAUNCHER, "c/b", &a_process));
@@ -225,8 +223,10 @@ FIXTURE_TEST(claims_of_too_many_jobs_are_refused)
         struct claim_what what = { CLAIMS_PROCESS, i + 1 };
         char *name = xasprintf("c/j%d", i);
 
-        assert_int_equal(registry_claim(&r, CLAIM_PORT, name, &what, NULL, 0)
-                         != NULL, i < REGISTRY_MAX_JOBS);
+        assert_int_equal(
+            registry_claim(&r, CLAIM_ENVIRONMENT, name, &what, NULL, 0)
+                != NULL,
+            i < REGISTRY_MAX_JOBS);
         free(name);
     }
     assert_int_equal(hmap_count(&r.claims), REGISTRY_MAX_JOBS);
@@ -674,38 +674,6 @@ UNIT_TEST(long_names_stay_whole)
 
     assert_is(environ_job(a, sizeof a, 7, on_h0, 0),
               "katib-u7/a-long-name-of-a-certain-trial-1");
-}
-
-UNIT_TEST(ports_are_read)
-{
-    static const struct {
-        const char *text;
-        int first, last;
-        const char *job;
-    } good[] = {
-        { "29500=asha/t0", 29500, 29500, "asha/t0" },
-        { "1-65535=a/b.c", 1, 65535, "a/b.c" },
-    };
-    static const char *const bad[] = {
-        "",          "29500",   "29500=",    "29500=asha", "29500=asha/",
-        "29500=/t0", "0=a/b",   "65536=a/b", "5-4=a/b",    "5-=a/b",
-        "x=a/b",     "5=a/b/c", "5=-a/b",    "-5=a/b",     "asha/t0=29500",
-        "5=/b",      "5=a/",
-    };
-    struct port_rule rule;
-
-    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_null(port_rule_parse(good[i].text, &rule));
-        assert_int_equal(rule.first, good[i].first);
-        assert_int_equal(rule.last, good[i].last);
-        assert_string_equal(rule.job, good[i].job);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        char *error = port_rule_parse(bad[i], &rule);
-
-        assert_non_null(error);
-        free(error);
-    }
 }
 
 UNIT_TEST(path_in_the_tree_names_the_job)

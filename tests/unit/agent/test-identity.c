@@ -287,7 +287,7 @@ IDENTITY_TEST(bytes_are_counted_by_address_while_wanted)
 }
 
 struct questions_taken {
-    int of_this, by_rule;
+    int of_this;
     uint64_t cgroup;
 };
 
@@ -297,36 +297,32 @@ take(const struct identity_question *question, void *taken_)
     struct questions_taken *taken = taken_;
 
     if (question->tgid == (uint32_t) getpid()) {
-        taken->by_rule += question->rule == 2;
-        taken->of_this += !question->rule;
-        taken->cgroup = question->rule ? taken->cgroup : question->cgroup;
+        taken->of_this++;
+        taken->cgroup = question->cgroup;
     }
 }
 
 /* The kernel asks once about a process, not for each of its sockets. */
 IDENTITY_TEST(the_kernel_asks_about_a_process_once)
 {
-    struct questions_taken taken = { 0, 0, 0 };
+    struct questions_taken taken = { 0, 0 };
     struct stat s;
     int a = sender(0, "a"), b = sender(0, "a");
 
     identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
-    assert_int_equal(taken.by_rule, 0);
     assert_int_equal(stat(f.tree, &s), 0); /* Of "f.receiver". */
     assert_int_equal(taken.cgroup, s.st_ino);
-    identity_set_ports(f.id, PORT, PORT, 2);
     assert_int_equal(dscp_sent_by(a), 0);
     assert_int_equal(dscp_sent_by(b), 0);
     identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
-    assert_int_equal(taken.by_rule, 1);
 }
 
 static void
 take_copy(const struct identity_question *question, void *copy)
 {
-    if (question->rule == IDENTITY_MAY_COPY) {
+    if (question->may_copy) {
         *(struct identity_copy *) copy =
             *CONTAINER_OF(question, const struct identity_copy, question);
     }
