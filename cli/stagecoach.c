@@ -14,7 +14,7 @@
 
 static const struct command commands[] = {
 #ifdef HAVE_OVS
-    { "lab", "run|up|down|exec|fault ...",
+    { "lab", "run|up|down|exec ...",
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
     { "policy", "check|list|show|diff|whatif|export ...",

@@ -63,9 +63,6 @@ struct policy;
 char *fabric_create(const struct plan *, const struct policy *);
 char *fabric_join(const struct plan *);
 
-/* Interrupts or restores a link: "leaf0-spine1", or "h0" for the link of a
- * host.  The plan needs no scenario.  Returns NULL or a message. */
-char *fabric_set_link(const struct plan *, const char *link, bool up);
 void fabric_destroy(const struct plan *);
 
 /* Appends lines of "tc -batch" to 'commands' that give 'dev' the rate

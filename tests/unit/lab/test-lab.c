@@ -224,20 +224,6 @@ UNIT_TEST(a_report_names_what_chooses_queues)
     }
 }
 
-UNIT_TEST(links_have_names)
-{
-    static const char *const bad[] = {
-        "",  "leaf0", "leaf0-spine",  "leaf0-spine1x",
-        "h", "h1x",   "spine0-leaf1",
-    };
-
-    assert_is(leaf_spine_parse_link("leaf1-spine0"), "l1s0");
-    assert_is(leaf_spine_parse_link("h12"), "p12");
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_null(leaf_spine_parse_link(bad[i]));
-    }
-}
-
 UNIT_TEST(names_that_could_collide_are_refused)
 {
     static const char *const bad[] = {
