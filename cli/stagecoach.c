@@ -17,7 +17,7 @@ static const struct command commands[] = {
     { "lab", "run|up|down|exec ...",
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
-    { "policy", "check|list|show|diff|whatif|export ...",
+    { "policy", "check|list|show|whatif|export ...",
       "Check, compare and export policies.", cmd_policy },
 #ifdef HAVE_OVS
     { "controller",

@@ -165,21 +165,6 @@ policy_member_set(const struct policy_member *m, struct policy *policy,
     }
 }
 
-const struct policy_member *
-policy_member_find(const char *section, const char *name)
-{
-    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
-        const struct policy_member *m = &policy_members[i];
-
-        if (!strcmp(m->name, name)
-            && (section && m->section ? !strcmp(section, m->section)
-                : section == m->section)) {
-            return m;
-        }
-    }
-    return NULL;
-}
-
 /* Returns the 64-bit FNV-1a hash, which identifies texts but does not
  * authenticate them. */
 static uint64_t
@@ -683,15 +668,4 @@ policy_rows_uninit(struct policy_rows *rows)
         cJSON_free(rows->rows[i].value);
     }
     free(rows->rows);
-}
-
-const struct policy_row *
-policy_rows_find(const struct policy_rows *rows, const char *member)
-{
-    for (size_t i = 0; i < rows->n; i++) {
-        if (!strcmp(rows->rows[i].member, member)) {
-            return &rows->rows[i];
-        }
-    }
-    return NULL;
 }

@@ -199,11 +199,6 @@ double policy_member_get(const struct policy_member *, const struct policy *);
 void policy_member_set(const struct policy_member *, struct policy *,
                        double value);
 
-/* Returns NULL if it does not exist.  'section' is as in struct
- * policy_member. */
-const struct policy_member *policy_member_find(const char *section,
-                                               const char *name);
-
 /* One member with its value. */
 struct policy_row {
     char *member;               /* JSON pointer: "/early/theta". */
@@ -220,9 +215,5 @@ struct policy_rows {
 /* Lists all members in the order of the schema. */
 void policy_rows_init(struct policy_rows *, const struct policy *);
 void policy_rows_uninit(struct policy_rows *);
-
-/* Returns the row of 'member', or NULL. */
-const struct policy_row *policy_rows_find(const struct policy_rows *,
-                                          const char *member);
 
 #endif /* policies/policy.h */
