@@ -554,15 +554,6 @@ put_quality(const struct decide *d, struct json *json)
     json_put_real(json, "gap", ratio(d->estimate, d->bound));
 }
 
-void
-decide_quality(const struct decide *d, int *n_stages, double *estimate,
-               double *bound)
-{
-    *n_stages = d->rows.n_stages;
-    *estimate = d->estimate;
-    *bound = d->bound;
-}
-
 const struct decide_rows *
 decide_last(const struct decide *d)
 {

@@ -52,11 +52,6 @@ bool decide_run(struct decide *, long long now);
 bool decide_is_settled(const struct decide *);
 void decide_wait(const struct decide *);
 
-/* Returns the number of stages of the last order, and the sum of their
- * completion times, estimated and as a lower bound, in seconds. */
-void decide_quality(const struct decide *, int *n_stages, double *estimate,
-                    double *bound);
-
 /* The last order for reports; valid until the next one. */
 const struct decide_rows *decide_last(const struct decide *);
 

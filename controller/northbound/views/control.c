@@ -309,8 +309,8 @@ control_history(const struct controller *ctl, const char *kind,
     }
     *json = history_to_json(ctl->history, kind, at, rows);
     return *json ? NULL
-                 : xstrdup("not a kind of history, stages, others, "
-                           "orders and ports are allowed");
+                 : xstrdup("not a kind of history, stages, others "
+                           "and ports are allowed");
 }
 
 /* Appends the names of connected hosts that have not applied their order to
@@ -625,7 +625,7 @@ static const struct command {
     { "controller/host-remove", "HOST ACTOR REASON", 3, 3, host_remove },
     { "controller/host-revoke", "HOST ACTOR REASON", 3, 3, host_revoke },
     { "controller/raise-generation", "ACTOR REASON", 2, 2, raise_generation },
-    { "controller/history", "stages|orders|ports SINCE [LIMIT]", 2, 3,
+    { "controller/history", "stages|others|ports SINCE [LIMIT]", 2, 3,
       history },
     { "controller/rollout", "[COJOB RUNG begun|ended]", 0, 3, rollout },
     { "policy/reload", "", 0, 0, policy_reload },
