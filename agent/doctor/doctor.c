@@ -187,8 +187,7 @@ check_capabilities(struct doctor *d)
         { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
           "other network namespaces cannot be entered",
           d->config->netns || d->config->bypass },
-        { CAP_NET_RAW, "CAP_NET_RAW",
-          "a shim cannot open af_packet and pcap ports",
+        { CAP_NET_RAW, "CAP_NET_RAW", "a shim cannot open af_packet ports",
           d->config->n_ports > 0 },
         { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
           "the environment of other users' processes is not read", false },
@@ -445,7 +444,7 @@ check_port(struct doctor *d, const char *port)
     what = what ? what + 1 : "";
     if (!strncmp(port, "pci", n)) {
         check_pci(d, port, what);
-    } else if (!strncmp(port, "af_packet", n) || !strncmp(port, "pcap", n)) {
+    } else if (!strncmp(port, "af_packet", n)) {
         check_iface(d, port, what, 0);
     } else if (!strncmp(port, "af_xdp", n)) {
         check_iface(d, port, what, AF_XDP_MTU);
