@@ -89,7 +89,6 @@ report_add_policy(struct report *r, const char *name)
 
     report_set(&p->name, name);
     p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
-    p->cpu_daemons_s = p->cpu_jobs_s = NAN;
     p->bound_mean_s = p->bound_strict_mean_s = p->decision_us_max = NAN;
     p->decisions = p->startup_s = p->tcp_timeouts = NAN;
     p->retransmitted_share = p->queue_p99_bytes = NAN;

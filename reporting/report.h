@@ -141,8 +141,6 @@ struct report_policy {
     double coverage_fabric;     /* Share of the bytes in the switch that had a
                                  * level of a job. */
     double cpu_busy;            /* Mean CPU load of the machine, 0 to 1. */
-    double cpu_daemons_s;       /* CPU time of the daemons. */
-    double cpu_jobs_s;          /* CPU time of the jobs. */
     double bound_mean_s;        /* Lower bound on the mean SCT. */
     double bound_strict_mean_s; /* Its strict form, see order/fluid/fluid.h;
                                  * NAN if it has none. */
