@@ -32,8 +32,8 @@ static const struct command commands[] = {
     { "doctor", "[--format table|json]",
       "Examine the whole cluster and print what is wrong, with its remedy.",
       cmd_doctor },
-    { "top", "[--once] [--by-name]",
-      "Show stages, hosts and links, once a second.", cmd_top },
+    { "top", "[--once]", "Show stages, hosts and links, once a second.",
+      cmd_top },
     { "report", "[--since AGE] [--policy P] [OPTION...]",
       "Print what was observed on one page: jobs, shared links, waiting, and "
       "what an order would have saved.",

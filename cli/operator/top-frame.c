@@ -44,29 +44,22 @@ add_row(struct rows *rows, const char *name, double weight,
     va_end(args);
 }
 
-static int
-compare_names(const void *a_, const void *b_)
-{
-    const struct row *a = a_, *b = b_;
-
-    return strcmp(a->name, b->name);
-}
-
+/* The largest weight first, then by name. */
 static int
 compare_weights(const void *a_, const void *b_)
 {
     const struct row *a = a_, *b = b_;
 
-    return (a->weight > b->weight ? -1 : a->weight < b->weight ? 1
-            : compare_names(a, b));
+    return (a->weight > b->weight   ? -1
+            : a->weight < b->weight ? 1
+                                    : strcmp(a->name, b->name));
 }
 
 static void
-sort_rows(struct rows *rows, bool by_name)
+sort_rows(struct rows *rows)
 {
     if (rows->n) {
-        qsort(rows->all, rows->n, sizeof *rows->all,
-              by_name ? compare_names : compare_weights);
+        qsort(rows->all, rows->n, sizeof *rows->all, compare_weights);
     }
 }
 
@@ -190,8 +183,7 @@ host_state(const struct json *host)
 }
 
 static struct svec
-host_lines(const struct top_sample *before, const struct top_sample *now,
-           bool by_name)
+host_lines(const struct top_sample *before, const struct top_sample *now)
 {
     const struct json *hosts = member_array(now->views[TOP_HOSTS], "hosts");
     struct rows rows = { NULL, 0, 0 };
@@ -217,7 +209,7 @@ host_lines(const struct top_sample *before, const struct top_sample *now,
         free(rx_text);
     }
     shash_destroy(&old);
-    sort_rows(&rows, by_name);
+    sort_rows(&rows);
     return finish_rows("host\tstate\torder\tjobs send\tjobs receive\tqueued\t"
                        "tagged", &rows);
 }
@@ -237,8 +229,7 @@ port_demand(const struct top_sample *now, const char *port)
 }
 
 static struct svec
-port_lines(const struct top_sample *before, const struct top_sample *now,
-           bool by_name)
+port_lines(const struct top_sample *before, const struct top_sample *now)
 {
     const struct json *ports = member_array(now->views[TOP_PORTS], "ports");
     struct rows rows = { NULL, 0, 0 };
@@ -258,7 +249,7 @@ port_lines(const struct top_sample *before, const struct top_sample *now,
         free(demand);
     }
     shash_destroy(&old);
-    sort_rows(&rows, by_name);
+    sort_rows(&rows);
     return finish_rows("link\tload\tdemand", &rows);
 }
 
@@ -345,8 +336,8 @@ top_frame(const struct top_sample *before, const struct top_sample *now,
 {
     struct svec parts[N_PARTS] = {
         stage_lines(now),
-        host_lines(before, now, screen->by_name),
-        port_lines(before, now, screen->by_name),
+        host_lines(before, now),
+        port_lines(before, now),
     };
     struct svec lines = SVEC_EMPTY_INITIALIZER;
     size_t shares[N_PARTS], space;

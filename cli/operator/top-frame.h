@@ -24,8 +24,6 @@ struct top_sample {
 
 struct top_screen {
     int lines, columns;         /* 0: no limit. */
-    bool by_name;               /* Hosts and ports by name, otherwise by rate
-                                 * and load. */
     const char *error;          /* Why the samples are old, or NULL. */
 };
 

@@ -29,7 +29,6 @@
 
 struct top_options {
     bool once;
-    bool by_name;
 };
 
 static void
@@ -139,14 +138,12 @@ cmd_top(int argc, char *argv[])
     static const struct option_row rows[] = {
         { "once", OPTION_FLAG, OPTION_AT(struct top_options, once),
           .help = "print one frame, after a second, and exit" },
-        { "by-name", OPTION_FLAG, OPTION_AT(struct top_options, by_name),
-          .help = "sort hosts and links by name instead of load" },
         { .name = NULL },
     };
     static const struct option_table table = {
         .name = "stagecoach top",
         .rows = rows,
-        .usage = "usage: stagecoach top [--once] [--by-name]\n\n"
+        .usage = "usage: stagecoach top [--once]\n\n"
                  "Shows the stages in their order, the hosts and the links, "
                  "once a second.\n",
     };
@@ -167,7 +164,6 @@ cmd_top(int argc, char *argv[])
     }
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
-    screen.by_name = o.by_name;
     error = next_sample(&before, &now, &errnum);
     if (!error) {
         xnanosleep(REFRESH_MS * 1000000LL);

@@ -122,24 +122,6 @@ UNIT_TEST(what_is_unknown_is_not_a_number)
     }
 }
 
-UNIT_TEST(sorts_by_name)
-{
-    struct top_screen screen = { .lines = 0, .by_name = true };
-
-    assert_frame(
-        &screen, STATUS("[]"),
-        HEADER
-        "alarms: 0, none\n"
-        "\n" STAGES "\n"
-        "host  state    order  jobs send    jobs receive  queued  tagged\n"
-        "h0    ordered      7  20.0 Mbit/s  0.0 Mbit/s    12 kB   100%\n"
-        "h1    away         6  0.0 Mbit/s   2.00 Gbit/s   0 kB    50%\n"
-        "\n"
-        "link          load  demand\n"
-        "h0:tx         50%   30 s\n"
-        "leaf0>spine0  0%    0 s");
-}
-
 UNIT_TEST(each_part_has_its_share_of_the_screen)
 {
     struct top_screen screen = {
