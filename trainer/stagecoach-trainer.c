@@ -49,10 +49,10 @@ run(const struct options *o, struct control *control)
     if (o->role == ROLE_NODE) {
         return node_run(o, control);
     }
-    return loop_run(o, control, o->role == ROLE_PEER ? &exchange_peers
-                                : o->role == ROLE_LOCAL ? &exchange_local
-                                : !strcmp(o->push, "sparse") ? &exchange_store
-                                : &exchange_server);
+    return loop_run(o, control,
+                    o->role == ROLE_PEER    ? &exchange_peers
+                    : o->role == ROLE_LOCAL ? &exchange_local
+                                            : &exchange_server);
 }
 
 /* Prints the message of 'command', if there is one, and frees it.  Returns the

@@ -349,7 +349,7 @@ key_net_open(struct key_store *store)
                 || c->variant == KEY_LOCALIZE_MESSAGES,
         .hello = {
             .rank = c->rank, .n_workers = c->n_nodes, .n_shards = c->n_nodes,
-            .identity = hash_identity(c), .key_space = store->values.n_keys,
+            .identity = hash_identity(c), .n_keys = store->values.n_keys,
             .scheme = c->variant, .channel = FRAME_NODES,
         },
     }, &store->net);

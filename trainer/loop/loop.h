@@ -13,7 +13,6 @@
  *
  *    exchange_local      updates the weights in this process
  *    exchange_server     pushes to parameter servers (ps/client.h)
- *    exchange_store      pushes only the keys of a batch (ps/store-client.h)
  *    exchange_peers      other peers, without a server (gossip/peer.h)
  *
  * The computation is real.  A speed profile (process/pace.h) only delays its
@@ -126,7 +125,6 @@ struct exchange_class {
 
 extern const struct exchange_class exchange_local;
 extern const struct exchange_class exchange_server;
-extern const struct exchange_class exchange_store;
 
 /* Trains.  Returns NULL if the training was stopped or reached its last
  * target, otherwise a message. */

@@ -85,7 +85,6 @@ struct options {
     const char *backend;        /* A word of backend_open_named(). */
     const char *tf32;           /* "on", "convolutions" or "off". */
     const char *overlap;        /* "on" or "off". */
-    const char *push;           /* "dense" or "sparse". */
     int64_t n_threads;
 
     const char *task;           /* A word of node_task_find(). */

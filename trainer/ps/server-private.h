@@ -4,8 +4,8 @@
 #define PS_SERVER_PRIVATE_H 1
 
 /* What the files of a server share: server.c has connections and members,
- * server-training.c the frames of a scheme, server-store.c those of a store,
- * trainer/groups/central.c those of group servers.
+ * server-training.c the frames of a scheme, trainer/groups/central.c those of
+ * group servers.
  *
  * A "conn" is a connection.  A "member" is a worker of the job, which may lose
  * its connection and come back with another one.  What a member sends is
@@ -27,7 +27,6 @@
 #include "trainer/schemes/sync.h"
 
 struct central;
-struct store;
 
 #define MAX_EXTRA_HOSTS 8       /* Group servers beyond one per worker. */
 
@@ -45,15 +44,12 @@ struct conn {
     size_t sent_from;           /* Its next weights are sent from this
                                  * parameter on, to the shard's end. */
     bool bye;                   /* One side has said bye. */
-    bool owes_ack;              /* Updates were made and not acknowledged. */
-    bool more;                  /* The last update had FRAME_MORE. */
 };
 
 struct member {
-    bool ended;                 /* It has said bye. */
     bool joined;                /* Since the server's epoch began. */
     bool present;               /* Has a connection for data. */
-    uint64_t sequence;          /* Its last push or update that was made. */
+    uint64_t sequence;          /* Its last push that was made. */
     size_t from;                /* Its next gradient has arrived from this
                                  * parameter on, to the shard's end. */
     int64_t lost_us;            /* When it lost its connection; 0: it has
@@ -72,12 +68,10 @@ struct server {
     const struct sync_class *class;
     struct backend *backend;
     struct sync *sync;          /* Of a training that is prepared, or NULL. */
-    struct store *store;        /* Of a store that is prepared, or NULL. */
     struct central *central;    /* Under the scheme "groups", or NULL. */
     bool prepared;              /* The first hello, or a checkpoint, came. */
     struct frame_hello hello;   /* The first one; others must agree. */
-    struct shard shard;         /* Of the dense vector. */
-    struct shard keys;          /* Of the sparse keys. */
+    struct shard shard;         /* Of the model's vector. */
     int64_t first_hello_us;
     uint64_t epoch;
 
@@ -92,13 +86,12 @@ struct server {
     bool begun;                 /* The first weights are there. */
     size_t n_first;             /* First weights that have arrived, from the
                                  * shard's first one on. */
-    bool ending;                /* A worker, or all of a store, said bye. */
+    bool ending;                /* A worker said bye. */
     bool over;
     uint64_t iteration;         /* Of the weights. */
     uint64_t saved;             /* Iteration of the last checkpoint. */
     uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
     struct event_loop loop;
-    uint64_t *scratch;          /* Keys of a frame. */
     char *failure;              /* Why the job cannot go on, or NULL. */
 };
 
@@ -155,11 +148,5 @@ char *central_begin_worker(void *conn, struct link *);
 char *central_end_lost(void *conn, struct link *);
 char *central_end_pull(void *conn, struct link *);
 char *central_end_rest(void *conn, struct link *);
-
-/* server-store.c */
-extern const struct dispatcher store_dispatcher;
-
-/* All that had come was taken: acknowledges it. */
-void store_finish(struct server *, struct conn *);
 
 #endif /* trainer/ps/server-private.h */

@@ -12,6 +12,7 @@
  *    factorise    a matrix of two factors            (factorise.c)
  *    knowledge    embeddings of a knowledge graph    (knowledge.c)
  *    skipgram     word vectors                       (skipgram.c)
+ *    linear       a linear model of sparse samples   (linear.c)
  *
  * All workers of all nodes process each epoch together.  node_task_train() has
  * what is common to all tasks: the loop of epochs, sums over workers, and the
@@ -99,7 +100,7 @@ struct node_task_class {
     int (*ranges)(const struct node_task *,
                   struct key_range ranges[NODE_TASK_MAX_RANGES]);
 
-    /* First values of 'key', which are zeros so far. */
+    /* First values of 'key', which are zeros so far; NULL: they stay so. */
     void (*init)(const struct node_task *, uint64_t key, float *values);
 
     /* State of a worker, made after all keys are there; 'begin' may wait, and
@@ -124,6 +125,7 @@ struct node_task_class {
 extern const struct node_task_class node_task_factorise;
 extern const struct node_task_class node_task_knowledge;
 extern const struct node_task_class node_task_skipgram;
+extern const struct node_task_class node_task_linear;
 
 /* A word of --task, or NULL. */
 const struct node_task_class *node_task_find(const char *name);
@@ -153,6 +155,7 @@ void node_task_report(const struct node_task_class *, struct report_epoch *,
  * seen who is ahead. */
 void node_worker_begin_part(struct node_worker *, int n, int n_clocks);
 bool node_worker_late(const struct node_worker *);
+char *node_worker_clock(struct node_worker *);
 char *node_worker_end_part(struct node_worker *);
 
 /* Takes as long as 'n' samples are to take since the part began. */

@@ -82,7 +82,7 @@ reduce_main(const struct crew *crew, int rank, int n, int out)
         .address = "127.0.0.1", .port = crew->ports[rank],
         .hello = {
             .rank = rank, .n_workers = n, .n_shards = n,
-            .n_parameters = N_FLOATS, .width = 1, .channel = FRAME_PEERS,
+            .n_parameters = N_FLOATS, .channel = FRAME_PEERS,
         },
         .connect_us = FAR_US,
     }, &net));

@@ -82,7 +82,7 @@ start_watched(int rank, int n, int64_t connect_us,
         .heartbeat_timeout_us = heartbeat_timeout_us,
         .hello = {
             .rank = rank, .n_workers = n, .n_shards = n, .n_parameters = N,
-            .width = 1, .channel = FRAME_PEERS,
+            .channel = FRAME_PEERS,
         },
     };
     assert_int_equal(pthread_create(&m->thread, NULL, connect_main, m), 0);

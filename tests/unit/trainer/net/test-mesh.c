@@ -133,7 +133,7 @@ start(struct mesh *m, int64_t timeout_us)
             .n = N, .names = names, .connect_us = INT64_C(1000000) * HANG_S,
             .heartbeat_timeout_us = timeout_us,
             .hello = {
-                .n_workers = N, .n_shards = N, .n_parameters = N, .width = 1,
+                .n_workers = N, .n_shards = N, .n_parameters = N,
                 .channel = FRAME_PEERS,
             },
         },
