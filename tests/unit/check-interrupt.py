@@ -52,9 +52,9 @@ ROWS = [
      "stage 0 took", "interrupted after 1 of 2 stages",
      [r"^t0 +stopped ", r"^best: t\d, after"],
      {"search.json": 0, "hosts.json": 0}),
-    (["compare", "compare.json", "--svg", "plot.svg"], "asp",
+    (["compare", "compare.json", "--html", "page.html"], "asp",
      "interrupted after 1 of 2 schemes", [r"\nbsp  .*\n$"],
-     {"compare.json": 0, "plot.svg": 0}),
+     {"compare.json": 0, "page.html": 0}),
 ]
 TRAINER = os.path.join(os.path.dirname(STAGECOACH),
                        "../trainer/stagecoach-trainer")

@@ -59,7 +59,7 @@ struct loop {
     struct model *model;        /* 'weights' are the exchange's to write. */
     struct batch *batch;        /* The samples of the last gradient. */
     struct pace *pace;
-    struct report *report;
+    struct reporter *report;
     int n_workers;              /* Processes that share a batch.  init() may
                                  * set it; the default is --workers. */
     struct shard share;         /* This process's samples of each batch; the

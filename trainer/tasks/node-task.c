@@ -245,7 +245,7 @@ add_up(struct node_worker *worker, struct node_task_sums *sums)
 
 void
 node_task_report(const struct node_task_class *class, struct report_epoch *e,
-                 struct report *report)
+                 struct reporter *report)
 {
     struct report_progress progress = {
         .iteration = e->epoch, .loss = e->loss, .accuracy = NAN,
@@ -253,7 +253,7 @@ node_task_report(const struct node_task_class *class, struct report_epoch *e,
     };
 
     memcpy(e->names, class->qualities, sizeof e->names);
-    report_progress(report, &progress, true);
+    reporter_progress(report, &progress, true);
     report_epoch(e);
 }
 

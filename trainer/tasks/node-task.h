@@ -50,7 +50,7 @@ struct gather;
 struct prefetch;
 struct options;
 struct pace;
-struct report;
+struct reporter;
 struct report_epoch;
 
 struct node_task {
@@ -67,7 +67,7 @@ struct node_worker {
                                  * number. */
     bool first_of_node;
     struct control *control;
-    struct report *report;      /* Report of the first worker, NULL for
+    struct reporter *report;    /* Report of the first worker, NULL for
                                  * others. */
     struct pace *pace;          /* Emulated speed, or NULL. */
 
@@ -147,7 +147,7 @@ bool node_task_is_judged(const struct options *, uint64_t epoch);
 
 /* Reports the epoch, with the names of the task's qualities. */
 void node_task_report(const struct node_task_class *, struct report_epoch *,
-                      struct report *);
+                      struct reporter *);
 
 /* An epoch is of 'n' parts.  If it is limited in time, each of them is to end
  * when node_worker_late() says so.  All workers end a part together, but where
@@ -198,7 +198,7 @@ struct factorise_manual_in {
     uint16_t port;              /* Port to listen on. */
     int64_t connect_us;         /* Time limit for all nodes to connect. */
     struct control *control;
-    struct report *report;      /* Report of the first node, NULL on others. */
+    struct reporter *report; /* Of the first node, NULL on others. */
     struct pace *pace;
 };
 
