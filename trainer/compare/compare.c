@@ -17,11 +17,11 @@
 #include "reporting/report.h"
 #include "trainer/process/options.h"
 #include "trainer/schemes/sync.h"
-#include "trainer/train/team.h"
+#include "trainer/search/launch.h"
+#include "trainer/search/team.h"
 
 #define MAX_SCHEMES 32
 #define MAX_ARGUMENTS 40
-#define MAX_ARGV 64
 
 static char **
 read_strings(const struct json_at *array)
@@ -186,12 +186,10 @@ static char *
 train(struct run *run, struct team *team)
 {
     const struct compare_spec *spec = run->spec;
-    char *until = message("until %lld\n", (long long) spec->iterations);
     char *error = NULL;
 
     run->began = clock_monotonic_s();
-    team_say(team, until);
-    free(until);
+    team_until(team, spec->iterations);
     while (!error && !run->reached && team_paused(team) < spec->iterations
            && clock_monotonic_s() - run->began < spec->limit_s
            && !interrupt_caught()) {
@@ -206,65 +204,46 @@ is_stopped(void *run)
     return interrupt_caught();
 }
 
-/* Appends the options of a scheme without a server to a list. */
-static void
-add_option(void *argv_, const char *name, char *value)
-{
-    char **argv = argv_;
-
-    while (*argv) {
-        argv++;
-    }
-    argv[0] = duplicate(name);
-    argv[1] = value;
-}
-
 /* Trains under one scheme. */
 static char *
 train_scheme(const struct compare_spec *spec, const char *program,
              const char *scheme, struct report_policy *curve)
 {
     const char *const servers[] = { "--sync", scheme, NULL };
-    char *peers[MAX_ARGV] = { NULL };
-    const char *workers[MAX_ARGV];
+    struct words workers = { .n = 0 };
     struct sync_spec sync;
     struct run run = { .spec = spec, .curve = curve, .began = NAN };
     struct team_config config = {
         .program = program,
         .n_workers = spec->n_workers,
         .server_arguments = servers,
-        .worker_arguments = workers,
+        .worker_arguments = (const char *const *) workers.words,
         .report = add_point,
+        .reads_errors = true,
         .stopped = is_stopped,
         .aux = &run,
     };
     struct team *team;
     char *error;
-    int n = 0;
 
     sync_spec_read(scheme, &sync); /* It has been checked. */
     if (sync.serverless) {
-        sync_spec_peer_options(&sync, add_option, peers);
+        sync_spec_peer_options(&sync, words_add_option, &workers);
     } else {
         config.n_servers = spec->n_servers;
     }
-    for (size_t i = 0; peers[i]; i++) {
-        workers[n++] = peers[i];
-    }
     if (spec->profile) {
-        workers[n++] = "--speed-profile";
-        workers[n++] = spec->profile;
+        words_add(&workers, message("--speed-profile=%s", spec->profile));
     }
     for (size_t i = 0; i < spec->n_arguments; i++) {
-        workers[n++] = spec->arguments[i];
+        words_add(&workers, duplicate(spec->arguments[i]));
     }
-    workers[n] = NULL;
-    error = team_start(&config, &team);
+    team = team_create(&config);
+    team_start(team);
+    error = team_await(team);
     error = error ? error : train(&run, team);
     team_destroy(team);
-    for (size_t i = 0; peers[i]; i++) {
-        free(peers[i]);
-    }
+    words_uninit(&workers);
     if (error) {
         char *why = error;
 

@@ -21,6 +21,7 @@
 
 #define INTERRUPT_MS 1000       /* Time from a signal to the search until
                                  * SIGKILL of its jobs. */
+#define STOP_MS 5000            /* From "stop" to SIGTERM. */
 #define WAKE_MS 250             /* Interval of checks of time limits. */
 
 struct search {
@@ -150,7 +151,7 @@ static void
 announce_ends(struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        if (s->jobs[i].state == JOB_GONE && !s->ended[i]) {
+        if (team_state(s->jobs[i].team) == TEAM_GONE && !s->ended[i]) {
             cJSON *event = event_create(s, "job-end");
 
             s->ended[i] = true;
@@ -239,7 +240,7 @@ begin_search(struct search *s)
     }
     announce_stage_begin(s);
     for (int i = 0; i < s->n_jobs; i++) {
-        job_start(&s->jobs[i]);
+        team_start(s->jobs[i].team);
     }
 }
 
@@ -278,7 +279,7 @@ end_stage(struct search *s)
     event_send(s, event);
     for (int i = 0; i < s->n_ranked; i++) {
         if (s->halving.jobs[s->ranking[i]].state != HALVING_RUNNING) {
-            job_stop(&s->jobs[s->ranking[i]]);
+            team_stop(s->jobs[s->ranking[i]].team, STOP_MS);
         }
     }
     if (!halving_is_over(&s->halving)) {
@@ -315,10 +316,10 @@ static void
 step_job(struct search *s, int i)
 {
     struct job *job = &s->jobs[i];
-    bool starting = job->state < JOB_RUNNING;
+    bool starting = team_state(job->team) < TEAM_RUNNING;
 
     job_run(job);
-    if (starting && job->state == JOB_RUNNING) {
+    if (starting && team_state(job->team) == TEAM_RUNNING) {
         cJSON *event = event_create(s, "job-ready");
 
         cJSON_AddStringToObject(event, "job", job->name);
@@ -366,7 +367,7 @@ take_signals(struct search *s)
 
             s->signal = info.ssi_signo;
             for (int i = 0; i < s->n_jobs; i++) {
-                job_kill(&s->jobs[i], grace_ms);
+                team_kill(s->jobs[i].team, grace_ms);
             }
         }
     }
@@ -376,7 +377,7 @@ static bool
 all_gone(const struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        if (s->jobs[i].state != JOB_GONE) {
+        if (team_state(s->jobs[i].team) != TEAM_GONE) {
             return false;
         }
     }
@@ -391,8 +392,8 @@ search_loop(struct search *s)
 
         *fd++ = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
         for (int i = 0; i < s->n_jobs; i++) {
-            job_poll_fds(&s->jobs[i], fd);
-            fd += s->jobs[i].n_children;
+            team_poll_fds(s->jobs[i].team, fd);
+            fd += 2 * s->jobs[i].n;
         }
         poll(s->fds, s->n_fds, WAKE_MS);
         take_signals(s);
@@ -433,7 +434,7 @@ search_init(struct search *s, const struct search_config *config)
     s->n_fds = 1;
     for (int i = 0; i < s->n_jobs; i++) {
         job_init(&s->jobs[i], config, i);
-        s->n_fds += s->jobs[i].n_children;
+        s->n_fds += 2 * s->jobs[i].n;
     }
     s->fds = allocate(s->n_fds, sizeof *s->fds);
 }

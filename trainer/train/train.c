@@ -18,8 +18,8 @@
 #include "trainer/net/frame.h"
 #include "trainer/process/options.h"
 #include "trainer/ps/checkpoint.h"
+#include "trainer/search/team.h"
 #include "trainer/train/progress.h"
-#include "trainer/train/team.h"
 
 #define EXIT_TRAINING 1
 #define BAR_S 0.1               /* Time between two bars. */
@@ -336,15 +336,14 @@ static char *
 run(struct train *train)
 {
     const struct options *o = train->o;
-    char *until = message("until %"PRId64"\n", o->target), *error = NULL;
+    char *error = NULL;
 
     train->first = team_paused(train->team);
     train->began = train->shown = clock_monotonic_s();
     progress_init(&train->progress, train->began, train->first,
                   count_iterations(train));
     show_start(train);
-    team_say(train->team, until);
-    free(until);
+    team_until(train->team, o->target);
     while (!error && !train_stopped(train)
            && !team_has_reached(train->team, o->target)) {
         error = team_run(train->team, 0.1);
@@ -356,8 +355,11 @@ run(struct train *train)
 static char *
 start_and_run(struct train *train, const struct team_config *config)
 {
-    char *error = team_start(config, &train->team);
+    char *error;
 
+    train->team = team_create(config);
+    team_start(train->team);
+    error = team_await(train->team);
     if (!error && !train_stopped(train)) {
         error = run(train);
     }
@@ -429,10 +431,14 @@ train_command(const struct options *o)
                     && strcmp(terminal, "dumb"),
     };
     struct team_config config = {
-        .n_servers = o->n_team_servers, .n_workers = o->n_workers,
+        .n_servers = o->n_team_servers,
+        .n_workers = o->n_workers,
         .server_arguments = (const char *const *) servers,
         .worker_arguments = (const char *const *) workers,
-        .report = take_event, .print = print_line, .stopped = train_stopped,
+        .report = take_event,
+        .reads_errors = true,
+        .print = print_line,
+        .stopped = train_stopped,
         .aux = &train,
     };
     char *error;
