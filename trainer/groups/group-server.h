@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+struct central_class;
 struct control;
 
 struct group_server_config {
@@ -30,6 +31,9 @@ struct group_server_config {
                                          * never too long. */
     struct control *control;    /* Its end, or stop, ends the server. */
 };
+
+/* For struct ps_server_config: the central server's side. */
+extern const struct central_class central_server;
 
 /* Returns NULL if the training ended, or the server was told to, otherwise a
  * message. */

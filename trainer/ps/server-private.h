@@ -4,8 +4,7 @@
 #define PS_SERVER_PRIVATE_H 1
 
 /* What the files of a server share: server.c has connections and members,
- * server-training.c the frames of a scheme, trainer/groups/central.c those of
- * group servers.
+ * server-training.c the frames of a scheme.
  *
  * A "conn" is a connection.  A "member" is a worker of the job, which may lose
  * its connection and come back with another one.  What a member sends is
@@ -27,8 +26,29 @@
 #include "trainer/schemes/sync.h"
 
 struct central;
+struct conn;
+struct server;
 
 #define MAX_EXTRA_HOSTS 8       /* Group servers beyond one per worker. */
+
+/* What the central server does with group servers, under the scheme "groups":
+ * trainer/groups/central.c.  A server with create()d state has 'central'. */
+struct central_class {
+    char *(*create)(struct server *, uint16_t port);
+    void (*destroy)(struct server *); /* All group servers have ended. */
+    void (*run)(struct server *);
+
+    /* The connection of a group server has ended; takes ownership of the
+     * reason, which may be null. */
+    void (*drop)(struct server *, struct conn *, char *why);
+    void (*rewind)(struct server *); /* The job has. */
+    bool (*has_group)(const struct server *, int rank);
+
+    /* For dispatchers: FRAME_ENLIST, which begins the connection of a group
+     * server, and what workers send about their groups. */
+    char *(*begin)(void *conn, struct link *);
+    char *(*end)(void *conn, struct link *);
+};
 
 struct conn {
     struct server *server;
@@ -119,8 +139,11 @@ void conn_send_heartbeat(struct server *, struct conn *);
  * A worker that takes no answers is not listened to either. */
 bool conn_may_receive(void *conn, const struct link *);
 
-/* For dispatchers: a worker has sent a bye. */
+/* For dispatchers: a worker has sent a bye; a frame is for the central
+ * class. */
 char *conn_end_bye(void *conn, struct link *);
+char *conn_begin_central(void *conn, struct link *);
+char *conn_end_central(void *conn, struct link *);
 
 /* server-training.c */
 void training_answer(struct server *);
@@ -129,24 +152,5 @@ void training_keep(struct server *); /* Writes a checkpoint if one is due. */
 /* Writes a last checkpoint, unless the weights are between two iterations. */
 void training_save(struct server *);
 extern const struct dispatcher training_dispatcher;
-
-/* trainer/groups/central.c */
-char *central_create(struct server *, uint16_t port);
-void central_destroy(struct server *);
-void central_run(struct server *);
-void central_drop(struct server *, struct conn *, char *why);
-void central_rewind(struct server *);
-bool central_has_group(const struct server *, int rank);
-
-/* A group server's connection, which begins with FRAME_ENLIST. */
-extern const struct dispatcher central_dispatcher;
-char *central_begin_enlist(void *conn, struct link *);
-char *central_end_enlist(void *conn, struct link *);
-
-/* What workers send about their groups. */
-char *central_begin_worker(void *conn, struct link *);
-char *central_end_lost(void *conn, struct link *);
-char *central_end_pull(void *conn, struct link *);
-char *central_end_rest(void *conn, struct link *);
 
 #endif /* trainer/ps/server-private.h */

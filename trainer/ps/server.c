@@ -193,7 +193,7 @@ server_rewind(struct server *server, uint64_t iteration)
     server->iteration = server->saved = iteration;
     begin_epoch(server, clock_monotonic_us());
     if (server->central) {
-        central_rewind(server);
+        config->central->rewind(server);
     }
     for (int i = 0; i < server->n_conns; i++) {
         if (server->conns[i].rank >= 0
@@ -482,7 +482,7 @@ static void
 conn_lost(struct server *server, struct conn *conn, char *error)
 {
     if (conn->host) {
-        central_drop(server, conn, error);
+        server->config->central->drop(server, conn, error);
         return;
     }
     if (conn->rank >= 0 && conn->channel == FRAME_CONTROL) {
@@ -574,11 +574,29 @@ conn_end_bye(void *conn_, struct link *link)
     return NULL;
 }
 
+char *
+conn_begin_central(void *conn_, struct link *link)
+{
+    const struct server *server = ((struct conn *) conn_)->server;
+
+    return server->central ? server->config->central->begin(conn_, link)
+                           : message("%s: not allowed here",
+                                     frame_type_name(link->frame.type));
+}
+
+char *
+conn_end_central(void *conn_, struct link *link)
+{
+    const struct server *server = ((struct conn *) conn_)->server;
+
+    return server->config->central->end(conn_, link);
+}
+
 static const struct dispatcher hello_dispatcher = {
     .may_receive = may_receive_hello,
     .handlers = {
         [FRAME_HELLO] = { .end = end_hello },
-        [FRAME_ENLIST] = { central_begin_enlist, central_end_enlist },
+        [FRAME_ENLIST] = { conn_begin_central, conn_end_central },
     },
 };
 
@@ -700,7 +718,7 @@ server_loop(struct server *server)
               != ECANCELED) {
         server_expire(server);
         if (server->central) {
-            central_run(server);
+            server->config->central->run(server);
         }
     }
 }
@@ -708,7 +726,9 @@ server_loop(struct server *server)
 static void
 server_uninit(struct server *server)
 {
-    central_destroy(server);
+    if (server->central) {
+        server->config->central->destroy(server);
+    }
     event_loop_uninit(&server->loop);
     for (int i = 0; i < server->n_conns; i++) {
         conn_close(server, &server->conns[i]);
@@ -776,7 +796,7 @@ ps_server_run(const struct ps_server_config *config)
                                &control->fd, &control->port);
     }
     if (!error && server.class == &sync_groups) {
-        error = central_create(&server, data->port);
+        error = config->central->create(&server, data->port);
     }
     if (!error) {
         report_listening(config->address, data->port);

@@ -440,9 +440,13 @@ server_world_run(const char *scheme, const uint8_t *data, size_t size)
 {
     struct sync_spec spec;
     struct ps_server_config config = {
-        .address = "127.0.0.1", .n_workers = WORLD_WORKERS, .n_threads = 1,
-        .reconnect_timeout_us = 3000000, .heartbeat_timeout_us = 10000000,
+        .address = "127.0.0.1",
+        .n_workers = WORLD_WORKERS,
+        .n_threads = 1,
+        .reconnect_timeout_us = 3000000,
+        .heartbeat_timeout_us = 10000000,
         .sync = &spec,
+        .central = &central_server,
     };
     struct world world = { .data = data, .size = size };
 
