@@ -140,14 +140,6 @@ struct run {
     double began; /* Monotonic seconds, NAN before the begin. */
 };
 
-static double
-number(const cJSON *event, const char *name)
-{
-    const cJSON *value = cJSON_GetObjectItem(event, name);
-
-    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
-}
-
 /* Returns the last evaluation under a scheme, or an empty one. */
 static struct report_point
 last_point(const struct report_policy *curve)
@@ -166,7 +158,7 @@ static void
 add_point(void *run_, int rank, const cJSON *event)
 {
     struct run *run = run_;
-    double loss = number(event, "loss");
+    double loss = team_number(event, "loss");
 
     if (rank
         || strcmp(cJSON_GetObjectItem(event, "event")->valuestring, "progress")
@@ -176,8 +168,8 @@ add_point(void *run_, int rank, const cJSON *event)
     }
     report_progress(run->curve, run->spec->name, "rank 0",
                     clock_monotonic_s() - run->began,
-                    number(event, "iteration"), loss,
-                    number(event, "accuracy"));
+                    team_number(event, "iteration"), loss,
+                    team_number(event, "accuracy"));
     run->reached = loss <= run->spec->target_loss;
 }
 

@@ -107,13 +107,9 @@ void link_keep_payload(struct link *);
  * true for up to FRAME_MAX_UPDATE bytes if link_idle(). */
 bool link_has_space(const struct link *, size_t copied);
 
-/* Queue a frame.  link_send_keys() takes a payload in two parts: 'length'
- * bytes of keys, and the rest.  If 'keys' is null it returns the memory, in
- * the link, to which they must be written before the next call. */
+/* Queue a frame. */
 void link_send(struct link *, struct frame *, const void *payload);
 void link_send_copy(struct link *, struct frame *, const void *payload);
-void *link_send_keys(struct link *, struct frame *, const void *keys,
-                     size_t length, const void *values);
 
 /* Queues a frame and returns the memory, in the link, to which its payload
  * must be written before the next call. */

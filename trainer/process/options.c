@@ -563,20 +563,17 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
     return error || *help ? error : check_together(o);
 }
 
-size_t
-options_arguments(const struct options *o, enum role role, char *argv[])
+void
+options_arguments(const struct options *o, enum role role,
+                  void (*add)(void *aux, char *argument), void *aux)
 {
-    size_t n = 0;
-
     for (size_t i = 0; rows[i].name; i++) {
         if (o->given.seen[i] && (!rows[i].modes || rows[i].modes & role)) {
-            argv[n++] = o->given.text[i]
-                        ? message("--%s=%s", rows[i].name, o->given.text[i])
-                        : message("--%s", rows[i].name);
+            add(aux, o->given.text[i]
+                         ? message("--%s=%s", rows[i].name, o->given.text[i])
+                         : message("--%s", rows[i].name));
         }
     }
-    argv[n] = NULL;
-    return n;
 }
 
 static void

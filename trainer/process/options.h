@@ -113,10 +113,10 @@ char *options_parse(int argc, char *argv[], struct options *, bool *help);
 /* Prints the options of the role, or the roles if there is none. */
 void options_help(const struct options *);
 
-/* Stores the options that were given and that 'role' has, as malloc()'d
- * arguments "--NAME=VALUE" or "--NAME", and NULL after the last, in 'argv',
- * which has OPTION_MAX_ROWS + 1 elements.  Returns their number. */
-size_t options_arguments(const struct options *, enum role, char *argv[]);
+/* Calls add() with each option that was given and that 'role' has, as a
+ * malloc()'d argument "--NAME=VALUE" or "--NAME". */
+void options_arguments(const struct options *, enum role,
+                       void (*add)(void *aux, char *argument), void *aux);
 
 /* Of the samples, as model and data have it. */
 int options_n_inputs(const struct options *);

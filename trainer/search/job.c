@@ -47,18 +47,10 @@ add_arguments(struct job *job)
     }
 }
 
-static double
-number_of(const cJSON *object, const char *name)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-
-    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
 static int64_t
 integer_of(const cJSON *object, const char *name)
 {
-    double x = number_of(object, name);
+    double x = team_number(object, name);
 
     return x >= 0 && x < 1e15 ? x : 0;
 }
@@ -73,12 +65,12 @@ take_event(void *job_, int rank, const cJSON *event)
     if (done) {
         job->bytes += integer_of(event, "bytes_sent")
                       + integer_of(event, "bytes_received");
-        job->exchange_s += number_of(event, "exchange_s");
+        job->exchange_s += team_number(event, "exchange_s");
     }
     if (!rank && (done || !strcmp(type, "progress"))) {
         job->iteration = integer_of(event, "iteration");
-        job->loss = number_of(event, "loss");
-        job->accuracy = number_of(event, "accuracy");
+        job->loss = team_number(event, "loss");
+        job->accuracy = team_number(event, "accuracy");
         job->has_news = job->has_news || !done;
     }
 }

@@ -36,8 +36,10 @@ enter_netns(const struct search_host *host)
 }
 
 void
-words_add(struct words *w, char *word)
+words_add(void *words, char *word)
 {
+    struct words *w = words;
+
     if (w->n < CHILD_MAX_WORDS) {
         w->words[w->n++] = word;
     } else {

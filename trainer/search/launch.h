@@ -63,7 +63,7 @@ struct child {
 };
 
 /* Take ownership of 'word' and 'value'.  'words' is a struct words. */
-void words_add(struct words *, char *word);
+void words_add(void *words, char *word);
 void words_add_option(void *words, const char *name, char *value);
 void words_uninit(struct words *);
 

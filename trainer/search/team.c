@@ -3,6 +3,7 @@
 #include "trainer/search/team.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -63,6 +64,14 @@ fail(struct team *team, char *error)
     } else {
         team->error = error;
     }
+}
+
+double
+team_number(const cJSON *event, const char *name)
+{
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(event, name);
+
+    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
 }
 
 static const char *
@@ -302,10 +311,9 @@ take_event(struct team *team, int i, const cJSON *event)
         return;
     }
     if (!strcmp(type, "listening")) {
-        m->port = cJSON_GetNumberValue(cJSON_GetObjectItem(event, "port"));
+        m->port = team_number(event, "port");
     } else if (!strcmp(type, "paused")) {
-        m->paused =
-            cJSON_GetNumberValue(cJSON_GetObjectItem(event, "iteration"));
+        m->paused = team_number(event, "iteration");
     }
     if (i >= team->n_servers && team->config->report) {
         team->config->report(team->config->aux, i - team->n_servers, event);

@@ -75,6 +75,9 @@ struct team_config {
     void *aux;
 };
 
+/* Returns a number of an event, NAN if it has none of this name. */
+double team_number(const struct cJSON *event, const char *name);
+
 struct team *team_create(const struct team_config *);
 
 /* Kills the processes that still run. */
