@@ -99,7 +99,7 @@ ABLATION = ["classic", "classic-local", "localize-messages"]
 STATIC = ["classic", "classic-local"]
 SPEED = [
     # Task, arguments, stores, seconds of an epoch at most, epochs.
-    ("mf", MF_BIG, ["localize", "manual"], 0, 40),
+    ("mf", MF_BIG, ["localize"], 0, 40),
     ("mf", MF_BIG, ["ssp", "essp"], 2, 3),
     ("mf", MF_BIG, ABLATION, 2, 2),
     ("kge", RESCAL, ["localize"] + ABLATION, 2, 2),
@@ -137,8 +137,7 @@ def main():
     batched = {}
     for task in SMALL:
         if not wanted or "quality" in wanted:
-            stores = STORES + (["manual"] if task == "mf" else [])
-            qualities[task] = {s: judge(task, s) for s in stores}
+            qualities[task] = {s: judge(task, s) for s in STORES}
             batched[task] = {
                 s: judge(task, s, ["--exchange", EXCHANGE[task]])
                 for s in ["classic"] + ["localize"] * (task != "mf")}
@@ -160,7 +159,6 @@ def main():
 
     spreads = {task: round(max(q.values()) / min(q.values()) - 1, 4)
                for task, q in qualities.items()}
-    manual = ratio("mf", "manual")
     print(json.dumps({
         "bench": "localize",
         "figures": {
@@ -174,7 +172,6 @@ def main():
             "mf_cpu_vs_classic": ratio("mf", "classic", "cpu_us"),
             "mf_vs_ssp": ratio("mf", "ssp"),
             "mf_vs_essp": ratio("mf", "essp"),
-            "mf_vs_manual": round(1 / manual, 2) if manual else None,
             "updates_per_core_m": round(1 / scale[1]["cpu_us"], 2)
             if scale else None,
             "quality_spread": max(spreads.values()) if spreads else None,

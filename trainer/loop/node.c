@@ -166,27 +166,7 @@ node_uninit(struct node *node)
 }
 
 static char *
-run_manually(struct node *node)
-{
-    const struct options *o = node->o;
-    struct pace *pace;
-    char *error = pace_create(o, &pace);
-
-    if (error) {
-        return error;
-    }
-    error = factorise_manual_run(&(struct factorise_manual_in) {
-        .o = o, .names = (const char *const *) node->names,
-        .n_nodes = node->n, .port = loop_own_port(o, node->names),
-        .connect_us = CONNECT_US, .control = node->control,
-        .report = node->report, .pace = pace,
-    });
-    pace_destroy(pace);
-    return error;
-}
-
-static char *
-run_with_store(struct node *node)
+run(struct node *node)
 {
     const struct options *o = node->o;
     char *error = node_task_find(o->task)->create(
@@ -212,8 +192,7 @@ node_run(const struct options *o, struct control *control)
 
     if (!error) {
         node.report = o->rank ? NULL : reporter_create(true);
-        error = strcmp(o->store, "manual") ? run_with_store(&node)
-                                           : run_manually(&node);
+        error = run(&node);
     }
     node_uninit(&node);
     control_run(control);       /* Other nodes may have been stopped first. */

@@ -72,7 +72,7 @@ static const struct kind {
 
 /* The wire has no padding: members follow each other in descending alignment,
  * and the longest body fits into a head. */
-_Static_assert(sizeof(struct frame_hello) == 136, "hello");
+_Static_assert(sizeof(struct frame_hello) == 120, "hello");
 _Static_assert(sizeof(struct frame_welcome) == 40, "welcome");
 _Static_assert(FRAME_ENVELOPE_LENGTH + sizeof(struct frame_hello)
                <= FRAME_MAX_HEAD, "head");
@@ -191,18 +191,15 @@ check_hello(const struct frame_hello *hello)
         free(why);
         return error;
     }
-    if (!isfinite(hello->learning_rate) || !isfinite(hello->momentum)
-        || !isfinite(hello->weight_decay)) {
-        return message("hello: learning rate, momentum or weight decay is "
-                       "not a number");
+    if (!isfinite(hello->learning_rate) || !isfinite(hello->momentum)) {
+        return message("hello: learning rate or momentum is not a number");
     }
     if (hello->channel >= FRAME_N_CHANNELS
         || !optimiser_by_number(hello->optimiser)
         || hello->n_statistics > FRAME_MAX_UPDATE / sizeof(float)) {
-        return message("hello: channel %u, optimiser %u, %llu statistics: not "
+        return message("hello: channel %u, optimiser %u, %u statistics: not "
                        "known",
-                       hello->channel, hello->optimiser,
-                       (unsigned long long) hello->n_statistics);
+                       hello->channel, hello->optimiser, hello->n_statistics);
     }
     return NULL;
 }

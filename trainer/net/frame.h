@@ -93,9 +93,6 @@
 #define FRAME_MAX_UPDATE ((size_t) 1 << 17)
 #endif
 
-/* In a hello of FRAME_PEERS: factorisation without a store of keys. */
-#define FRAME_SCHEME_MANUAL UINT32_MAX
-
 #define FRAME_NONE UINT64_MAX   /* No epoch, no iteration. */
 
 enum frame_type {
@@ -142,17 +139,15 @@ struct frame_hello {
     uint64_t seed;              /* Of model and data. */
     uint64_t n_keys;            /* FRAME_NODES. */
     uint64_t batch;             /* FRAME_PEERS: samples of an iteration. */
-    uint64_t target;            /* FRAME_PEERS: epochs, where all must know
-                                 * them. */
     uint64_t identity;          /* FRAME_NODES: hash of what is trained;
                                  * FRAME_PEERS: 1 if samples are divided by
                                  * label, otherwise 0. */
-    float learning_rate, momentum, weight_decay;
+    float learning_rate, momentum;
     uint32_t optimiser;         /* optimiser_number(). */
     uint32_t scheme;            /* FRAME_PEERS: number of the scheme;
                                  * FRAME_NODES: enum key_variant. */
     uint32_t channel;           /* enum frame_channel. */
-    uint64_t n_statistics;      /* FRAME_TRAINING, first server: values of a
+    uint32_t n_statistics;      /* FRAME_TRAINING, first server: values of a
                                  * FRAME_STATISTICS, FRAME_MAX_UPDATE bytes
                                  * at most. */
 

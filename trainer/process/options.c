@@ -233,14 +233,12 @@ static const struct option_row rows[] = {
       .modes = ROLE_WORKER | ROLE_TRAIN,
       .help = "send gradients in parts while others are computed" },
     { "store", OPTION_WORD, AT(store),
-      .value = "classic|classic-local|localize|localize-messages|ssp|essp|"
-               "manual",
+      .value = "classic|classic-local|localize|localize-messages|ssp|essp",
       .deflt = "localize", .modes = ROLE_NODE,
       .help = "placement of keys: at servers reached by messages (classic) or "
               "in memory (classic-local), moved to the node that uses them "
               "(localize), moved but always reached by messages "
-              "(localize-messages), copied (ssp, essp); manual has no keys "
-              "but blocks, for factorise" },
+              "(localize-messages), or copied (ssp, essp)" },
     { "staleness", OPTION_INTEGER, AT(staleness), 0, 1000, "S", "1",
       .modes = ROLE_NODE,
       .help = "ssp and essp: maximum age of a copy, clocks" },
@@ -412,14 +410,7 @@ check_node(const struct options *o)
         return message("--exchange %lld: only with --store localize, classic "
                        "or classic-local", (long long) o->exchange);
     }
-    if (strcmp(o->store, "manual")) {
-        return NULL;
-    }
-    if (strcmp(o->task, "factorise") || o->n_threads > 1) {
-        return message("--store: manual is for factorise, one thread a node");
-    }
-    return o->epoch_limit > 0
-           ? message("--epoch-limit: manual goes through whole epochs") : NULL;
+    return NULL;
 }
 
 static char *

@@ -42,8 +42,7 @@ struct options {
     struct sync_spec sync;
     const char *peers;          /* HOST[:PORT] of each, by commas. */
     const char *nodes;          /* Likewise. */
-    const char *store;          /* A word of key_variant_find(), or "manual".
-                                 */
+    const char *store;          /* A word of key_variant_find(). */
     int64_t staleness;          /* Of ssp and essp. */
     bool location_caches;       /* Of localize. */
     const char *scheme;         /* A word of peer.h. */

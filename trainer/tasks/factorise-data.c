@@ -67,12 +67,6 @@ blocking_block(const struct blocking *b, uint64_t epoch, int part, int worker)
     return (worker + distance(b, epoch, part)) % b->n;
 }
 
-int
-blocking_worker(const struct blocking *b, uint64_t epoch, int part, int block)
-{
-    return (block + b->n - distance(b, epoch, part)) % b->n;
-}
-
 /* A rating and its position. */
 struct place {
     uint32_t cell;              /* Worker * number of blocks + block. */

@@ -7,8 +7,7 @@
  * gradient descent on them.
  *
  * Rows are clusters that are assigned to workers; columns are in blocks;
- * ratings are sorted by worker, block, row and column.  The steps are the same
- * with a key store and with blocks that are sent around (factorise-manual.c).
+ * ratings are sorted by worker, block, row and column.
  *
  * A rating x of row vector w and column vector h has the loss (x - w.h)^2 +
  * d_w |w|^2 + d_h |h|^2, with the weight decay of each.  A step follows the
@@ -45,10 +44,6 @@ void blocking_destroy(struct blocking *);
 /* Returns the block that 'worker' has in a part. */
 int blocking_block(const struct blocking *, uint64_t epoch, int part,
                    int worker);
-
-/* Returns the worker that has 'block' in a part. */
-int blocking_worker(const struct blocking *, uint64_t epoch, int part,
-                    int block);
 
 struct factorise_data {
     struct ratings *ratings;    /* Ratings minus their mean. */

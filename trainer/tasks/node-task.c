@@ -243,7 +243,8 @@ add_up(struct node_worker *worker, struct node_task_sums *sums)
     return error;
 }
 
-void
+/* Reports the epoch, with the names of the task's qualities. */
+static void
 node_task_report(const struct node_task_class *class, struct report_epoch *e,
                  struct reporter *report)
 {
@@ -257,7 +258,8 @@ node_task_report(const struct node_task_class *class, struct report_epoch *e,
     report_epoch(e);
 }
 
-bool
+/* Whether held-out samples are looked at after this epoch, from 0 on. */
+static bool
 node_task_is_judged(const struct options *o, uint64_t epoch)
 {
     return (epoch + 1) % o->eval_every == 0

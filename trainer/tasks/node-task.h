@@ -142,13 +142,6 @@ void node_task_destroy(struct node_task *);
  * is finished with. */
 char *node_task_train(struct node_worker *);
 
-/* Whether held-out samples are looked at after this epoch, from 0 on. */
-bool node_task_is_judged(const struct options *, uint64_t epoch);
-
-/* Reports the epoch, with the names of the task's qualities. */
-void node_task_report(const struct node_task_class *, struct report_epoch *,
-                      struct reporter *);
-
 /* An epoch is of 'n' parts.  If it is limited in time, each of them is to end
  * when node_worker_late() says so.  All workers end a part together, but where
  * some may be ahead of others.  A part has 'n_clocks' of those by which it is
@@ -189,20 +182,5 @@ char *node_worker_train(struct node_worker *, void *state,
  * Where keys do not move, the first draw counts. */
 bool node_worker_redraws(const struct node_worker *, uint64_t key,
                          int64_t *n_draws);
-
-/* The task "factorise" of a node without a store (factorise-manual.c). */
-struct factorise_manual_in {
-    const struct options *o;
-    const char *const *names;   /* "HOST:PORT" of each node. */
-    int n_nodes;
-    uint16_t port;              /* Port to listen on. */
-    int64_t connect_us;         /* Time limit for all nodes to connect. */
-    struct control *control;
-    struct reporter *report; /* Of the first node, NULL on others. */
-    struct pace *pace;
-};
-
-/* Blocks until the end.  Returns NULL or a message. */
-char *factorise_manual_run(const struct factorise_manual_in *);
 
 #endif /* trainer/tasks/node-task.h */

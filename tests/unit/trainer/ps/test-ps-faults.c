@@ -21,7 +21,7 @@
 #include "trainer/net/token.h"
 #include "trainer/schemes/sync.h"
 
-#define HELLO 156               /* Bytes of a hello's frame, */
+#define HELLO 140               /* Bytes of a hello's frame, */
 #define WELCOME 60              /* and of the answer's. */
 
 /* Every gradient must count exactly once, whatever is cut. */
