@@ -79,7 +79,7 @@ UNIT_TEST(bodies_have_no_padding)
     };
 
     for (int i = FRAME_HELLO; i < FRAME_N_TYPES; i++) {
-        assert_non_null(frame_type_name(i));
+        assert_int_equal(frame_type_name(i) == NULL, i >= 7 && i < 13);
         assert_int_equal(frame_head_length(i),
                          FRAME_ENVELOPE_LENGTH + lengths[i]);
     }
