@@ -83,31 +83,6 @@ channel_wait(struct control *control, int fd, short events, int64_t until_us)
     return 0;
 }
 
-/* A frame that channel_await() waits for. */
-struct awaited {
-    bool done;
-    char *refusal;              /* The text of FRAME_ABORT, or NULL. */
-};
-
-static bool
-is_awaited(void *awaited_, const struct link *link)
-{
-    const struct awaited *awaited = awaited_;
-
-    return !awaited->done;
-}
-
-static char *
-end_awaited(void *awaited_, struct link *link)
-{
-    struct awaited *awaited = awaited_;
-
-    awaited->done = true;
-    awaited->refusal = link->frame.type == FRAME_ABORT
-                       ? dispatch_abort(NULL, link) : NULL;
-    return NULL;
-}
-
 /* Receives one frame, of 'type', which is then in the link.  Returns NULL or a
  * message: the text of a FRAME_ABORT, or what was wrong.  Sets '*final' if
  * another attempt is of no use, or if the control was told to stop. */
@@ -115,18 +90,10 @@ static char *
 channel_await(struct control *control, struct link *link,
               enum frame_type type, int64_t until_us, bool *final)
 {
-    struct dispatcher dispatcher = {
-        .may_receive = is_awaited,
-        .handlers = {
-            [FRAME_ABORT] = { dispatch_keep_payload, end_awaited },
-        },
-    };
-    struct awaited awaited = { .done = false };
+    struct dispatch_awaited awaited = { .done = false };
     char *error;
 
-    dispatcher.handlers[type].end = end_awaited;
-    while (dispatch_frames(link, &dispatcher, &awaited, &error)
-           == DISPATCH_AGAIN) {
+    while (dispatch_await(link, type, &awaited, &error) == DISPATCH_AGAIN) {
         int status;
 
         if (awaited.done) {

@@ -102,7 +102,7 @@ enum frame_type {
     FRAME_WEIGHTS,
     FRAME_BYE,
     FRAME_ABORT,
-    FRAME_WELCOME = 13,         /* There are no types 7 to 12. */
+    FRAME_WELCOME = 13, /* There are no types 7 to 12. */
     FRAME_HEARTBEAT,
     FRAME_PART,
     FRAME_SCHEME,
