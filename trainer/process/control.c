@@ -163,6 +163,18 @@ control_run(struct control *control)
     }
 }
 
+void
+control_wait(struct control *control)
+{
+    struct pollfd fds[2] = {
+        { .fd = signal_fd, .events = POLLIN },
+        { .fd = control_input_fd(control), .events = POLLIN },
+    };
+
+    poll(fds, 2, -1);
+    control_run(control);
+}
+
 bool
 control_stopped(const struct control *control)
 {
