@@ -161,8 +161,12 @@ finish(struct meeting *m, const char *error)
 UNIT_TEST(a_peer_waits_for_no_other_before_it_connects_to_a_third)
 {
     struct meeting *m = start(N / 2, N, INT64_C(1000000) * LIMIT_S);
+    struct frame abort = { .type = FRAME_ABORT };
     int silent = dial(m);
+    struct link stranger;
 
+    link_init(&stranger, dial(m));
+    send_frame(&stranger, &abort);
     for (int i = N - 1; i > N / 2; i--) {
         call(m, i);
     }
@@ -170,6 +174,7 @@ UNIT_TEST(a_peer_waits_for_no_other_before_it_connects_to_a_third)
         answer(m, i);
     }
     finish(m, NULL);
+    link_close(&stranger);
     close(silent);
 }
 
