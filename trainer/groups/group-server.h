@@ -10,9 +10,11 @@
  * and the central server receives one gradient per group.
  *
  * The central server assigns the workers, and may assign others at any time.
- * A group server keeps nothing beyond a step: when it dies, its workers push
- * the gradients that did not count to another one.  After a lost connection to
- * the central server it enlists as a new group server.
+ * A group server has no model: it keeps the gradients of one step, their mean
+ * and the weights that it passes on, and nothing beyond the step.  When it
+ * dies, its workers push the gradients that did not count to another one.
+ * After a lost connection to the central server it enlists as a new group
+ * server.
  *
  * group_server_run() blocks until the end; one thread. */
 

@@ -208,7 +208,7 @@ static const struct option_row rows[] = {
               "ssp[,staleness=S], essp[,staleness=S], "
               "backup[,backups=B][,pieces=P], static,ratios=R0:R1..., "
               "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
-              "groups[,groups=G][,tau=T]" },
+              "groups[,groups=G|max=G][,tau=T]" },
     { "central", OPTION_TEXT, AT(central), .value = "HOST:PORT",
       .modes = ROLE_SERVER,
       .help = "serve one group of the server at this address, which has "

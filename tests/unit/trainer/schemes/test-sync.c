@@ -382,13 +382,13 @@ static const struct {
     { "ssp,", "\"\" is not a parameter of ssp" },
     { "ssp,staleness=-1",
       "staleness: \"-1\" is not an integer from 0 to 1000000" },
-    { "backup,backups=x",
-      "backups: \"x\" is not an integer from 0 to 1023" },
+    { "backup,backups=x", "backups: \"x\" is not an integer from 0 to 1023" },
     { "static,ratios=1:0",
       "ratios: \"1:0\" is not up to 64 numbers from 0 to 1e6 with colons" },
     { "static,ratios=1:2:",
       "ratios: \"1:2:\" is not up to 64 numbers from 0 to 1e6 with colons" },
     { "groups,groups=3", "groups: 3 is not a power of 2" },
+    { "groups,max=0", "max: \"0\" is not an integer from 1 to 512" },
     { "groups,tau=0", "tau: \"0\" is not an integer from 1 to 1000000" },
     { "lbbsp-cpu,predictor=oracle",
       "predictor: \"oracle\" is not a predictor" },
@@ -410,6 +410,9 @@ UNIT_TEST(names_what_is_wrong_with_a_scheme)
     assert_is(sync_spec_check(&spec, 3), "ratios: 2 for 3 workers");
     assert_null(sync_spec_parse("backup,backups=3", &spec));
     assert_is(sync_spec_check(&spec, 3), "backups: 3 of 3 workers");
+    assert_null(sync_spec_parse("groups,groups=2,max=2", &spec));
+    assert_is(sync_spec_check(&spec, 3),
+              "max: not allowed with groups=2, which is exact");
     assert_null(sync_spec_parse("essp,staleness=65", &spec));
     error = sync_spec_check(&spec, 3);
     assert_is(error, "staleness: 65, at most 64 are allowed for "
