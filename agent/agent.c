@@ -251,10 +251,23 @@ store_progress(struct job *job, const struct progress *progress)
     }
 }
 
-static void
-on_logged(struct job *job, const struct progress *progress)
+/* Returns false if 'progress' has no iteration. */
+static bool
+take_port(struct agent *a, const struct job *job,
+          const struct progress *progress)
 {
-    if (!job->reports_progress) {
+    if (progress->control_port) {
+        identity_set_control_port(a->identity,
+                                  actuator_slot(a->actuator, job->name),
+                                  htons(progress->control_port));
+    }
+    return progress->iteration >= 0;
+}
+
+static void
+on_logged(struct job *job, const struct progress *progress, void *a)
+{
+    if (take_port(a, job, progress) && !job->reports_progress) {
         store_progress(job, progress);
     }
 }
@@ -276,12 +289,7 @@ on_progress(const char *name, const struct progress *progress,
         job->reports_refused++;
         return PROGRESS_REFUSED;
     }
-    if (progress->control_port) {
-        identity_set_control_port(a->identity,
-                                  actuator_slot(a->actuator, job->name),
-                                  htons(progress->control_port));
-    }
-    if (progress->iteration >= 0) {
+    if (take_port(a, job, progress)) {
         store_progress(job, progress);
         job->reports_progress = true;
     }
@@ -350,7 +358,7 @@ open_tracker(struct agent *a)
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
-    a->logs = log_readers_create(a->cgroup_root, on_logged);
+    a->logs = log_readers_create(a->cgroup_root, on_logged, a);
     free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &registry_class, a);
 }

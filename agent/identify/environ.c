@@ -29,8 +29,8 @@ struct row {
                                  * is NULL; may be NULL. */
     const char *job;            /* Variable with the job. */
     bool is_address;            /* The job begins with an address. */
-    const char *job_more;       /* Variable whose value follows after '-',
-                                 * or NULL. */
+    const char *job_more;       /* Variable whose value follows after '-', the
+                                 * port of a rendezvous, or NULL. */
 
     /* Derives the job from the value of 'job'; returns NULL to skip the row.
      * NULL if the value is the job. */
@@ -243,4 +243,20 @@ environ_job(const char *environ, size_t size, uid_t uid, char *(*host)(pid_t),
         }
     }
     return NULL;
+}
+
+uint16_t
+environ_rendezvous(const char *environ, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const char *name = rows[i].job_more;
+        const char *value = name ? environ_get(environ, size, name) : NULL;
+        int port;
+
+        if (value && str_to_int(value, 10, &port) && port > 0
+            && port <= UINT16_MAX) {
+            return port;
+        }
+    }
+    return 0;
 }

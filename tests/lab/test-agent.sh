@@ -70,9 +70,9 @@ start_shim() {
     exec 3> "$dir/commands"
 }
 
-# connect JOB: a process of JOB opens a connection; sets $port.
+# connect JOB [VARIABLE=VALUE]: a process of JOB opens a connection; sets $port.
 connect() {
-    $netns "$BUILD/cli/stagecoach" run --cojob asha --job "$1" -- \
+    $netns env "${2:-NO_PORT=}" "$BUILD/cli/stagecoach" run --cojob asha --job "$1" -- \
         "$tests/fake-job" connect $address 5000 > "$dir/port" 2>> "$dir/run.log" &
     job=$!
     pids="$pids $job"
@@ -129,6 +129,14 @@ wait_for 1 "a registered port is control" is_control 1
     '{"cojob": "asha", "job": "t1", "control_port": 65536}'
 wait_for 1 "a wrong port is refused" \
     agent_says agent/status '"malformed":1'
+
+# So are those of the port at which a job's processes find each other.
+first_port=$port first_slot=$slot
+connect t2 MASTER_PORT=5000
+slot=$(sed -n 's/^slot \([0-9]*\) .* asha\/t2$/\1/p' "$dir/shim.log" | tail -n 1)
+wait_for 5 "the port of a rendezvous is control" is_control 1
+kill "$job"
+job=$first_job port=$first_port slot=$first_slot
 
 # A socket without a job gets no slot, nor does it cost the agent anything.
 $netns "$tests/fake-job" connect $address 5000 > "$dir/port" &

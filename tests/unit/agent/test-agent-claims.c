@@ -496,6 +496,31 @@ UNIT_TEST(cojobs_of_frameworks_are_of_one_user)
     assert_is(bobs, "torch-u1001/a-1");
 }
 
+UNIT_TEST(jobs_meet_at_ports)
+{
+    static const struct {
+        char environ[64];
+        int port;
+    } cases[] = {
+        { "MASTER_ADDR=a\0MASTER_PORT=29500", 29500 },
+        { "SLURM_JOB_ID=7\0MASTER_PORT=65535", 65535 },
+        { "DMLC_PS_ROOT_PORT=9091", 9091 },
+        { "HOROVOD_GLOO_RENDEZVOUS_PORT=77", 77 },
+        { "MASTER_PORT=65536", 0 },
+        { "MASTER_PORT=0", 0 },
+        { "MASTER_PORT=-1", 0 },
+        { "MASTER_PORT=80a", 0 },
+        { "MASTER_PORT=", 0 },
+        { "XMASTER_PORT=1", 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(
+            environ_rendezvous(cases[i].environ, sizeof cases[i].environ),
+            cases[i].port);
+    }
+}
+
 UNIT_TEST(what_is_claimed_is_checked)
 {
     static const struct {
