@@ -323,6 +323,7 @@ struct shim_stats {
     uint64_t cc_repeated;       /* Messages that were not new. */
     uint64_t cc_disobeyed;      /* How often a remote host sent more than was
                                  * granted. */
+    uint64_t control_dropped;   /* Part of 'queue_dropped': of control. */
 };
 
 /* Bursts of a job in one direction; all zeros while not known. */

@@ -401,6 +401,28 @@ UNIT_TEST(control_is_policed_on_a_free_uplink_too)
     tear_down(&f);
 }
 
+/* What is dropped is counted by its class. */
+UNIT_TEST(drops_of_control_are_counted)
+{
+    struct fixture f;
+
+    for (int control = 0; control < 2; control++) {
+        struct verdict v = { .treatment.level =
+                                 control ? SHIM_LEVEL_CONTROL : 3 };
+
+        set_up(&f, UINT64_C(1000000));
+        for (int i = 0; i < 100; i++) {
+            struct rte_mbuf *frame = frame_of(&f, 0, FULL);
+
+            egress_push(f.e, frame, &v);
+        }
+        assert_true(stats_of(&f).queue_dropped > 0);
+        assert_int_equal(stats_of(&f).control_dropped,
+                         control * stats_of(&f).queue_dropped);
+        tear_down(&f);
+    }
+}
+
 /* Pushes 'n' frames of 'length' bytes of job 'slot' in one burst.  They count
  * for 'port_slot' of the port. */
 static void
@@ -462,6 +484,7 @@ UNIT_TEST(bulk_that_is_marked_as_control_gains_nothing)
     send_rest(&f);
     assert_int_equal(f.port.dscp[8], 15);       /* The rest is not control. */
     assert_true(stats_of(&f).policed > n_ms * 8);
+    assert_int_equal(stats_of(&f).control_dropped, 0);
     assert_int_equal(stats_of(&f).queue_dropped,
                      job_slots_counters(f.slots, 1)->tx_dropped
                      + job_slots_counters(f.slots, 8)->tx_dropped);
