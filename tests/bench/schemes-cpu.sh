@@ -79,6 +79,8 @@ figures["lbbsp_vs_flexrr_linear"] = ratio("linear", "flexrr")
 figures["lbbsp_vs_bsp_batched"] = ratio("batched", "bsp")
 figures["overhead"] = round(cost["manager_s"]
                             / runs["linear"]["lbbsp-cpu"]["iteration_s"], 5)
+for n in (32, 128):             # Of an iteration of 50 ms.
+    figures[f"overhead_{n}"] = round(cost[f"manager_{n}_s"] / 0.05, 5)
 print(json.dumps({"bench": "schemes-cpu", "figures": figures,
                   "baseline": baseline}))
 EOF_PYTHON

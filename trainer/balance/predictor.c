@@ -123,36 +123,6 @@ predictor_predict(struct predictor *p)
                                         : p->class->predict(p);
 }
 
-static float
-at(const double *values, int64_t k)
-{
-    return values[k > 0 ? k % SERIES_N : 0];
-}
-
-float
-series_speed(const struct series *s, int64_t k)
-{
-    return at(s->speeds, k) / s->max;
-}
-
-float
-series_cpu(const struct series *s, int64_t k)
-{
-    return at(s->cpus, k);
-}
-
-float
-series_memory(const struct series *s, int64_t k)
-{
-    return at(s->memories, k);
-}
-
-float
-series_expected(const struct series *s, int64_t k)
-{
-    return at(s->expected, k) / s->max;
-}
-
 double
 series_rescale(const struct series *s, float output)
 {
@@ -160,7 +130,7 @@ series_rescale(const struct series *s, float output)
     double low = s->max;
 
     for (uint64_t i = 0; i < n; i++) {
-        low = fmin(low, s->speeds[i]);
+        low = s->speeds[i] < low ? s->speeds[i] : low;
     }
     return isfinite(output) ? fmin(s->max, fmax(low / 2, output * s->max))
                             : s->average;
