@@ -89,9 +89,9 @@ struct order_stage {
 
 struct order_problem {
     int n_ports;
-    double now;                 /* The problem's time 0 on the caller's clock,
-                                 * seconds; used for the epochs of sincronia
-                                 * only. */
+    double now; /* The problem's time 0 on the caller's clock,
+                 * seconds; used for the epochs of sincronia,
+                 * and by compute_iterations(). */
     size_t n_stages, allocated_stages;
     struct order_stage *stages; /* Elements from 'n_stages' on only keep their
                                  * memory. */

@@ -34,6 +34,7 @@ void
 order_result_init(struct order_result *result)
 {
     memset(result, 0, sizeof *result);
+    result->checked = INFINITY;
 }
 
 void

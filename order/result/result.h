@@ -83,6 +83,9 @@ struct order_result {
                                  * most 'estimate'.  0 if 'uncertified'. */
     enum order_bound bound_kind;        /* The bound that 'bound' is. */
     enum order_decider decider;         /* What decided 'order'. */
+    double checked;             /* Time of the problem when ORDER_BY_KEY was
+                                 * last compared with ORDER_BY_PERMUTATION and
+                                 * used; INFINITY before that. */
     struct improver *improver;  /* Memory of the local search, or NULL. */
 };
 
