@@ -30,18 +30,26 @@ begin_unit(struct live *live, struct unit *unit)
     unit_begin(unit, live->fabric, live->now);
     live->units = order_grow(live->units, live->n_units + 1,
                              &live->allocated_units, sizeof *live->units);
-    unit->index = live->n_units++;
-    live->units[unit->index] = unit;
+    live->units[live->n_units++] = unit;
     live->units_changed = true;
 }
 
 static void
 end_unit(struct live *live, struct unit *unit)
 {
-    struct unit *last = live->units[--live->n_units];
+    size_t i = 0, end = live->n_units--;
 
-    live->units[unit->index] = last;
-    last->index = unit->index;
+    while (live->units[i] != unit) {
+        size_t middle = (i + end) / 2;
+
+        if (live->units[middle]->id <= unit->id) {
+            i = middle;
+        } else {
+            end = middle;
+        }
+    }
+    memmove(&live->units[i], &live->units[i + 1],
+            (live->n_units - i) * sizeof *live->units);
     live->units_changed = true;
 }
 
@@ -320,11 +328,13 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
     }
     unit_maker_clear(&live->maker);
     for (size_t i = 0; i < job->unit.n_work; i++) {
-        double seconds = live_iteration_seconds(live, job, i);
+        struct work *work = &job->unit.work[i];
 
-        if (job->unit.work[i].port < live->n_seen_ports) {
-            job->work += seconds;
-            job->busiest = fmax(job->busiest, seconds);
+        work->seconds =
+            work->whole / times / live->fabric->capacity[work->port];
+        if (work->port < live->n_seen_ports) {
+            job->work += work->seconds;
+            job->busiest = fmax(job->busiest, work->seconds);
         }
     }
 }
@@ -414,7 +424,7 @@ find_whole(const struct live *live, struct live_stage *stage)
         for (size_t j = 0; j < job->unit.n_work; j++) {
             double *seconds = &stage->seconds[job->place[j]];
 
-            *seconds += n * live_iteration_seconds(live, job, j);
+            *seconds += n * job->unit.work[j].seconds;
             stage->whole = fmax(stage->whole, *seconds);
         }
     }
@@ -699,6 +709,12 @@ live_is_asynchronous(const struct live_stage *stage)
 }
 
 bool
+live_sees_bytes(const struct live *live)
+{
+    return live->ordered != ORDER_UNIT_ITERATION || !live->weighted;
+}
+
+bool
 live_is_promising(const struct live *live)
 {
     return live->weighted
@@ -789,15 +805,6 @@ live_known_share(const struct live_job *job)
     double k = job->iterations_done;
 
     return k < 3 ? announced : k < UNCOUNTED ? fmax(announced, 1 - 1 / k) : 1;
-}
-
-double
-live_iteration_seconds(const struct live *live, const struct live_job *job,
-                       size_t i)
-{
-    const struct work *work = &job->unit.work[i];
-
-    return work->whole / job->times / live->fabric->capacity[work->port];
 }
 
 void

@@ -139,7 +139,7 @@ struct live {
     struct rates *rates;
     struct unit_maker maker;
     size_t n_units, allocated_units;
-    struct unit **units;        /* That have begun and not ended. */
+    struct unit **units; /* That have begun and not ended, by id. */
     uint64_t n_begun_units, n_begun_flows;
     struct candor candor;       /* Of the running stages. */
     size_t *owners;             /* Index of the account of each cojob, which
@@ -171,13 +171,12 @@ void live_uninit(struct live *);
 /* Continues the job of 'flow', which the rate allocation has popped. */
 void live_flow_ended(struct live *, struct flow *);
 
-/* Returns the seconds that an iteration of 'job' needs of the port of its
- * unit's work 'i'. */
-double live_iteration_seconds(const struct live *, const struct live_job *,
-                              size_t i);
-
 /* Returns true if orders know that the search of 'stage' is asynchronous. */
 bool live_is_asynchronous(const struct live_stage *);
+
+/* Returns true if orders depend on the bytes that units have sent or left, and
+ * not only on their iterations. */
+bool live_sees_bytes(const struct live *);
 
 /* Returns true if promising trials of such searches go first. */
 bool live_is_promising(const struct live *);
@@ -202,7 +201,8 @@ double live_next_event(const struct live *);
 void live_run_events(struct live *);
 
 /* Fills the problem with the remaining work of the live units, in their order,
- * or of the stages that they are part of.  Rates must be settled. */
+ * or of the stages that they are part of.  Rates must be settled if orders see
+ * bytes. */
 void remaining_problem(const struct live *, const struct progress_options *,
                        struct order_problem *);
 

@@ -275,6 +275,7 @@ outlook_init(struct outlook *outlook, const struct live *live,
     struct judge_job *jobs;
     size_t most = 0, n_jobs = 0;
 
+    live->rates->class->settle(live->rates, live->now);
     for (size_t i = 0; i < n; i++) {
         most += stages[i]->n_jobs;
     }

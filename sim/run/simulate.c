@@ -131,7 +131,6 @@ apply_order(struct simulation *sim)
 {
     struct live *live = &sim->live;
     bool watches = false;
-    bool kept;
 
     sim->placed = order_grow(sim->placed, live->n_units,
                              &sim->allocated_placed, sizeof *sim->placed);
@@ -140,7 +139,7 @@ apply_order(struct simulation *sim)
     } else {
         place_units(sim);
     }
-    kept = units_set_ranks(sim->placed, live->n_units);
+    units_set_ranks(sim->placed, live->n_units);
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
@@ -150,7 +149,7 @@ apply_order(struct simulation *sim)
         watches |= isfinite(unit->sent_limit);
     }
     live->rates->watches = watches;
-    live->rates->class->reorder(live->rates, live->now, kept);
+    live->rates->class->reorder(live->rates, live->now);
 }
 
 /* When the first unit will have sent as much as its limit. */
@@ -304,8 +303,10 @@ decide(struct simulation *sim, struct sim_result *result)
         return;
     }
     sim->n_stage_events = live->n_begun_units + live->n_ended;
-    live->rates->class->settle(live->rates, live->now);
-    round_sent(live);
+    if (live_sees_bytes(live)) {
+        live->rates->class->settle(live->rates, live->now);
+        round_sent(live);
+    }
     follow_in_plain(sim);
     if (live->weighted) {
         live_find_debts(live);
