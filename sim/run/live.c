@@ -37,19 +37,14 @@ begin_unit(struct live *live, struct unit *unit)
 static void
 end_unit(struct live *live, struct unit *unit)
 {
-    size_t i = 0, end = live->n_units--;
+    struct unit *after = NULL;
 
-    while (live->units[i] != unit) {
-        size_t middle = (i + end) / 2;
+    for (size_t i = live->n_units--; after != unit;) {
+        struct unit *next = live->units[--i];
 
-        if (live->units[middle]->id <= unit->id) {
-            i = middle;
-        } else {
-            end = middle;
-        }
+        live->units[i] = after;
+        after = next;
     }
-    memmove(&live->units[i], &live->units[i + 1],
-            (live->n_units - i) * sizeof *live->units);
     live->units_changed = true;
 }
 
@@ -706,12 +701,6 @@ bool
 live_is_asynchronous(const struct live_stage *stage)
 {
     return stage->rungs && stage->cojob->hidden < 1;
-}
-
-bool
-live_sees_bytes(const struct live *live)
-{
-    return live->ordered != ORDER_UNIT_ITERATION || !live->weighted;
 }
 
 bool

@@ -174,10 +174,6 @@ void live_flow_ended(struct live *, struct flow *);
 /* Returns true if orders know that the search of 'stage' is asynchronous. */
 bool live_is_asynchronous(const struct live_stage *);
 
-/* Returns true if orders depend on the bytes that units have sent or left, and
- * not only on their iterations. */
-bool live_sees_bytes(const struct live *);
-
 /* Returns true if promising trials of such searches go first. */
 bool live_is_promising(const struct live *);
 
@@ -201,8 +197,8 @@ double live_next_event(const struct live *);
 void live_run_events(struct live *);
 
 /* Fills the problem with the remaining work of the live units, in their order,
- * or of the stages that they are part of.  Rates must be settled if orders see
- * bytes. */
+ * or of the stages that they are part of.  Rates must be settled, unless these
+ * units are weighted iterations. */
 void remaining_problem(const struct live *, const struct progress_options *,
                        struct order_problem *);
 

@@ -303,7 +303,7 @@ decide(struct simulation *sim, struct sim_result *result)
         return;
     }
     sim->n_stage_events = live->n_begun_units + live->n_ended;
-    if (live_sees_bytes(live)) {
+    if (live->ordered != ORDER_UNIT_ITERATION || !live->weighted) {
         live->rates->class->settle(live->rates, live->now);
         round_sent(live);
     }
