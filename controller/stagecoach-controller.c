@@ -343,7 +343,8 @@ main(int argc, char *argv[])
     }
     ctl.cluster = cluster_create();
     ctl.log = decision_log_create(DECISIONS_KEPT);
-    error = telemetry_create(o.telemetry, ctl.cluster, &ctl.telemetry);
+    error = telemetry_create(o.telemetry, o.max_agents, ctl.cluster,
+                             &ctl.telemetry);
     exit_on(error);
     ctl.switches = switches_create();
     if (topology) {
