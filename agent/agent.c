@@ -31,7 +31,6 @@
 
 VLOG_DEFINE_THIS_MODULE(agent);
 
-#define TELEMETRY_MS 200
 #define GRACE_MS 3000           /* Time after the start in which the
                                  * database should be read. */
 /* An order must be back within 5 s when a machine with a relay vanishes, which
@@ -77,13 +76,7 @@ send_telemetry(struct agent *a)
     bool pairs = pairs_sample(&a->pairs, tracker_registry(a->tracker),
                               a->identity, a->actuator, time_msec());
 
-    struct json *peers = peers_take_report(&a->peers);
-    struct json *json = telemetry_compose(a, pairs);
-
-    if (peers) {
-        json_object_put(json, "peers", peers);
-    }
-    telemetry_send(a->telemetry, json);
+    telemetry_report(a->telemetry, a, pairs, peers_take_report(&a->peers));
 }
 
 /* Events of the actuator. */
@@ -214,7 +207,8 @@ on_job_end(struct job *job, void *a_)
 
     VLOG_INFO("%s: job has left this host", job->name);
     log_readers_job_end(a->logs, job);
-    send_telemetry(a);          /* With the last counters of the job. */
+    job->told.at = 0; /* Its last counters are news. */
+    send_telemetry(a);
     identity_clear_control_ports(a->identity,
                                  actuator_slot(a->actuator, job->name));
     actuator_remove_job(a->actuator, job->name);

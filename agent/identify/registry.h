@@ -188,6 +188,14 @@ struct port_rule {
 
 char *port_rule_parse(const char *text, struct port_rule *);
 
+/* A job as last reported to the controller. */
+struct job_told {
+    size_t hash;    /* Of all but counters. */
+    uint64_t bytes; /* Sent and received. */
+    bool moved;     /* These were more than in the report before. */
+    long long at;   /* time_msec() of the report, 0 before the first. */
+};
+
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
     char *name;                 /* "COJOB/JOB". */
@@ -216,6 +224,8 @@ struct job {
      * Written by links.c. */
     double tx_bps;
     uint64_t sampled_tx_bytes;
+
+    struct job_told told; /* Written by telemetry.c. */
 
     /* Bytes sent to each remote address.  Written by links.c. */
     struct pairs_remote *remotes;

@@ -57,9 +57,9 @@ COVERAGE_DEFINE(telemetry_stranger);
  * their controller may come before the next one leads. */
 #define STANDBY_MS 1000
 
-/* A host without a report for this time is disconnected; agents report every
- * 200 ms.  Its connection is closed later, since the agent may only be late.
- */
+/* A host without a report for this time is disconnected; agents report once a
+ * second, and each change within 200 ms.  Its connection is closed later,
+ * since the agent may only be late. */
 #define SILENT_MS 4000
 #define RX_TIMEOUT_MS 10000
 
@@ -68,6 +68,11 @@ COVERAGE_DEFINE(telemetry_stranger);
 
 #define LEASE_MS 1000           /* Time between two leases. */
 #define KEYS_MS 100             /* Between two looks at the keys of all. */
+
+/* Time between two reports of a job with new bytes, and nothing else.  A
+ * millisecond for each agent keeps all of them at a thousand a second. */
+#define COUNTERS_MIN_MS 200
+#define COUNTERS_MAX_MS 1000
 
 /* Most rows of the hosts database that all agents write in a second.  A RAFT
  * cluster handles 250 transactions, and orders must not wait for them. */
@@ -395,6 +400,9 @@ handle_report(struct telemetry *t, struct connection *conn,
         return error;
     }
     error = check_client(t, conn, report->host);
+    if (!error && first && !report->has_counters) {
+        error = xstrdup("the first report has no 'ports'");
+    }
     if (!error) {
         if (first) {
             set_connection_host(t, conn, report->host);
@@ -660,6 +668,9 @@ compose_lease(const struct telemetry *t, int64_t generation, int64_t version,
     json_put_integer(lease, "report_ms",
                      MAX(t->n_connections, REPORTS_PER_S) * 1000
                          / REPORTS_PER_S);
+    json_put_integer(
+        lease, "counters_ms",
+        MIN(MAX(t->n_connections, COUNTERS_MIN_MS), COUNTERS_MAX_MS));
     if (cluster_wants_pairs(t->cluster)) {
         json_put_boolean(lease, "pairs", true);
     }
@@ -671,7 +682,7 @@ compose_lease(const struct telemetry *t, int64_t generation, int64_t version,
 
 /* Sends leases once a second, and to a new agent at once: the order of
  * 'generation' and 'version' is valid for 'lease_ms'.  A lease also limits how
- * often the agent writes to the hosts database. */
+ * often the agent reports, and writes to the hosts database. */
 void
 telemetry_send_leases(struct telemetry *t, int64_t generation,
                       int64_t version, int64_t lease_ms)

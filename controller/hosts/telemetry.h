@@ -7,7 +7,8 @@
  *
  * Counters and progress change too often for a database: 5 messages per
  * second and host are more write transactions than a RAFT cluster takes.  So
- * agents send them as JSON-RPC notifications.  On the
+ * agents send them as JSON-RPC notifications: changes at once, counters as
+ * often as the lease says, and once a second what has not changed.  On the
  * same connection the controller sends leases: an agent keeps its last order
  * while it receives leases, and falls back to fair sharing by itself when they
  * stop.  It also sends the keys of the host's shim (pair-keys.h).

@@ -177,6 +177,7 @@ struct job_traffic {
     bool known;                 /* 'bytes' is a base for differences. */
     long long at;               /* time_msec() of the last telemetry, 0 before
                                  * the first. */
+    bool paused;                /* The last telemetry had no new bytes. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
     double busy, waited;        /* Counters of the last telemetry, seconds. */
     uint64_t reports_refused;   /* Refused progress reports of the last

@@ -345,17 +345,22 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->applied = parse_count(&p, "applied", 0);
     r->generation = parse_count(&p, "generation", -1);
     r->jobs_refused = MAX(parse_count(&p, "jobs_refused", -1), 0);
-    r->ip_bytes = parse_count(&p, "ip_bytes", 0);
-    r->default_bytes = parse_count(&p, "default_bytes", 0);
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
-    r->queued_bytes = parse_count(&p, "queued_bytes", -1);
-    shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
     users = ovsdb_parser_member(&p, "users", OP_ARRAY | OP_OPTIONAL);
     peers = ovsdb_parser_member(&p, "peers", OP_OBJECT | OP_OPTIONAL);
-    ports = ovsdb_parser_member(&p, "ports", OP_OBJECT);
+    ports = ovsdb_parser_member(&p, "ports", OP_OBJECT | OP_OPTIONAL);
+    r->has_counters = ports != NULL;
+    shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
+    r->ip_bytes = MAX(parse_count(&p, "ip_bytes", ports ? 0 : -1), 0);
+    r->default_bytes =
+        MAX(parse_count(&p, "default_bytes", ports ? 0 : -1), 0);
+    r->queued_bytes = parse_count(&p, "queued_bytes", -1);
     jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);
     if (version && version->integer != 1) {
-        ovsdb_parser_raise_error(&p, "'version' is not 1");
+        ovsdb_parser_raise_error(&p,
+                                 "'version' is %lld, this controller "
+                                 "reads 1: restart controllers before agents",
+                                 version->integer);
     }
     if (host && !name_is_valid(json_string(host))) {
         ovsdb_parser_raise_error(&p, "'host' is not a name");
@@ -375,7 +380,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     error = shim_counters_from_json(shim, &r->shim);
     error = error ? error : parse_users(users, r);
     error = error || !peers ? error : parse_peers(peers, r);
-    error = error ? error : parse_ports(ports, r);
+    error = error || !ports ? error : parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
 }
 

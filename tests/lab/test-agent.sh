@@ -173,6 +173,23 @@ wait_for 1 "progress passes through" telemetry_says '"iteration":7'
 agent_says agent/status '"malformed":3,"received":5,"refused":0,"unknown":0' \
     || fail "progress counters"
 
+# A controller that takes changes gets what is new, and the rest once a second.
+lease='"generation": 3, "version": 5, "lease_ms": 1500, "report_ms": 200'
+echo "{$lease, \"counters_ms\": 1000}" > "$dir/lease"
+n_messages() { wc -l < "$dir/telemetry.log"; }
+is_quiet() { n=$(n_messages); sleep 2; [ $(($(n_messages) - n)) -le 6 ]; }
+wait_for 8 "what is not new is told once a second" is_quiet
+iteration=7
+is_told_alone() {
+    iteration=$((iteration + 1))
+    "$tests/fake-job" progress "$dir/progress.sock" \
+        '{"cojob": "asha", "job": "t1", "iteration": '$iteration'}'
+    sleep 0.3
+    telemetry_says '"iteration":'$iteration'.*"jobs_refused":0,"state"'
+}
+wait_for 5 "an iteration is told at once, without counters" is_told_alone
+echo "{$lease}" > "$dir/lease"
+
 # The agent is killed and restarts; meanwhile a process ends, and another one
 # begins, which the kernel knows.
 kill -9 $agent

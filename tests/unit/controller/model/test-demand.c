@@ -123,6 +123,7 @@ learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
         .state = CONST_CAST(char *, "fair"),
         .jobs = &tj,
         .n_jobs = 1,
+        .has_counters = true,
         .port_bytes = { 2 * tx, 2 * rx },
     };
 
@@ -428,6 +429,31 @@ FIXTURE_TEST(bytes_around_the_end_of_a_stage_are_shared)
     assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
 }
 
+/* A report a second, of which the stage had half. */
+FIXTURE_TEST(bytes_after_the_end_of_a_stage_are_left_out)
+{
+    learn(f, "h1", 0, 0, 0, true);
+    msec_ahead += 1000;
+    give_intent(f, time_wall_msec());
+    msec_ahead += 1000;
+    learn(f, "h1", 10000, 0, 0, false);
+    assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
+}
+
+/* They are told at once, so that they are of the last 200 ms. */
+FIXTURE_TEST(bytes_after_a_pause_are_the_new_stage_s)
+{
+    learn(f, "h1", 0, 0, 0, true);
+    learn(f, "h1", 0, 0, 0, false);
+    msec_ahead += 700;
+    give_intent(f, time_wall_msec());
+    f->stage_began = 1700;
+    give_intent(f, 0);
+    msec_ahead += 200;
+    learn(f, "h1", 10000, 0, 0, false);
+    assert_in_range(moved(f, "h1", DIR_TX), 9900, 10000);
+}
+
 /* Of its stage, which a new one begins anew. */
 FIXTURE_TEST(counts_what_a_job_has_sent)
 {
@@ -603,6 +629,18 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
 }
 
 /* Both sources at once: the period is measured from one to the other. */
+FIXTURE_TEST(a_message_without_counters_changes_none)
+{
+    const struct host *host;
+
+    learn(f, "h0", 1000, 1000, 1, true);
+    host = shash_find_data(&f->c->hosts, "h0");
+    learn_metric(f, 2, 0.5, 200, 0);
+    assert_true(host_capacity(host) == 8e6);
+    learn(f, "h0", 3000, 2000, 3, false);
+    assert_int_equal(host->carried[DIR_TX], 4000);
+}
+
 FIXTURE_TEST(rest_and_telemetry_measure_one_period)
 {
     learn_metric(f, 10, 0.1, 4000, 0);

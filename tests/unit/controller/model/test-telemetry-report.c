@@ -132,6 +132,21 @@ UNIT_TEST(reads_what_a_shim_counts)
     telemetry_report_destroy(r);
 }
 
+UNIT_TEST(counters_may_be_missing)
+{
+    struct telemetry_report *r;
+
+    assert_null(parse("[{\"version\": 1, \"host\": \"h0\","
+                      " \"state\": \"fair\", \"applied\": 1,"
+                      " \"jobs\": []}]",
+                      &r));
+    assert_false(r->has_counters);
+    telemetry_report_destroy(r);
+    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES), &r));
+    assert_true(r->has_counters);
+    telemetry_report_destroy(r);
+}
+
 UNIT_TEST(lets_members_of_later_versions_pass)
 {
     struct telemetry_report *r;
@@ -168,7 +183,9 @@ static const struct {
     { "[1, 2]", "exactly one parameter" },
     { "[1]", "" },
     { "[{}]", "" },
-    { "[{\"version\": 2}]", "" },
+    { "[{\"version\": 2, \"host\": \"h0\", \"state\": \"fair\","
+      " \"applied\": 1, \"jobs\": []}]",
+      "'version' is 2, this controller reads 1" },
     { MESSAGE("", "{}", "[]", BYTES), "'host' is not a name" },
     { MESSAGE("../etc", "{}", "[]", BYTES), "'host' is not a name" },
     { MESSAGE(LONG LONG LONG LONG, "{}", "[]", BYTES),
