@@ -39,6 +39,7 @@ cluster_create(void)
     shash_init(&c->jobs);
     shash_init(&c->owners);
     c->unannounced = unannounced_create();
+    ovs_list_init(&c->starting);
     ovs_list_init(&c->ended);
     return c;
 }
@@ -53,6 +54,7 @@ stage_create(const char *cojob, int rung, int64_t began)
     stage->rung = rung;
     stage->began = began;
     stage->rank = -1;
+    ovs_list_init(&stage->start.node);
     shash_init(&stage->moved);
     shash_init(&stage->parts);
     return stage;
@@ -71,6 +73,7 @@ stage_destroy(struct stage *stage)
     }
     shash_destroy_free_data(&stage->parts);
     shash_destroy_free_data(&stage->moved);
+    ovs_list_remove(&stage->start.node);
     free(stage->jobs);
     free(stage->later);
     free(stage->cojob_name);
@@ -770,7 +773,7 @@ cojob_find_stage(const struct cojob *cojob, int rung, int64_t began)
 /* Adds or updates a stage of 'cojob', which is identified by its rung and
  * start time.  Returns NULL for an unknown stage that has ended. */
 struct stage *
-cojob_put_stage(const struct cluster *c, struct cojob *cojob, int rung,
+cojob_put_stage(struct cluster *c, struct cojob *cojob, int rung,
                 int64_t began, int64_t ended, int64_t iterations)
 {
     struct stage *stage = cojob_find_stage(cojob, rung, began);
@@ -783,7 +786,9 @@ cojob_put_stage(const struct cluster *c, struct cojob *cojob, int rung,
         stage->cojob = cojob;
         stage->begin_ms = began_msec(c, began);
         stage->known_at = c->copied.msec;
+        stage->start.at = instant_msec(&c->copied, began);
         ovs_list_push_back(&cojob->stages, &stage->node);
+        ovs_list_push_back(&c->starting, &stage->start.node);
     }
     stage->seen = true;
     stage->ended = ended;
@@ -855,6 +860,8 @@ move_to_ended(struct cluster *c, struct stage *stage)
     }
     stage->cojob = NULL;
     stage->n_jobs = 0;
+    ovs_list_remove(&stage->start.node);
+    ovs_list_init(&stage->start.node);
     ovs_list_push_front(&c->ended, &stage->node);
     if (++c->n_ended > CLUSTER_MAX_ENDED) {
         struct stage *oldest = CONTAINER_OF(ovs_list_pop_back(&c->ended),

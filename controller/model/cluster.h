@@ -37,6 +37,7 @@
 #include "controller/model/overrides.h"
 #include "controller/model/progress-bound.h"
 #include "controller/model/shim-counters.h"
+#include "controller/model/stage-start.h"
 #include "controller/model/telemetry-report.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
@@ -305,6 +306,7 @@ struct stage {
                                  * it runs. */
     long long known_at;         /* time_msec() when this controller received
                                  * it. */
+    struct stage_start start;
     enum stage_idle idle;       /* Written by decide.h. */
     int64_t iterations;         /* That each of its jobs must reach. */
     int64_t first_iteration;    /* Most that one of its jobs had done when the
@@ -400,6 +402,7 @@ struct cluster {
     struct unannounced *unannounced;
     long long pairs_until;      /* time_msec() until which agents are to tell
                                  * where jobs send to. */
+    struct ovs_list starting;   /* Of struct stage, see stage-start.h. */
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
@@ -436,7 +439,7 @@ struct job *cojob_put_job(struct cluster *, struct cojob *, const char *name,
                           bool running, int64_t began, int64_t model_bytes);
 void job_put_worker(struct cluster *, struct job *, const char *host,
                     enum role);
-struct stage *cojob_put_stage(const struct cluster *, struct cojob *, int rung,
+struct stage *cojob_put_stage(struct cluster *, struct cojob *, int rung,
                               int64_t began, int64_t ended,
                               int64_t iterations);
 void stage_put_job(struct stage *, struct job *);

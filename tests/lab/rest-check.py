@@ -391,10 +391,11 @@ def metrics(*files):
             continue
         match = re.fullmatch(r'(\w+)(?:{(\w+="[^"\\]*",?)*})? '
                              r"-?[0-9.e+-]+", line)
-        expect(line, match and set(described[match[1]]) == {"HELP", "TYPE"})
-        expect(f"{match[1]}: a counter's name",
-               (described[match[1]]["TYPE"] == "counter")
-               == match[1].endswith("_total"))
+        name = match and re.sub("(_seconds)_(bucket|sum|count)$", r"\1", match[1])
+        expect(line, match and set(described[name]) == {"HELP", "TYPE"})
+        expect(f"{name}: a counter's name",
+               (described[name]["TYPE"] == "counter")
+               == name.endswith("_total"))
         expect(f"{line} twice", line.split(" ")[0] not in seen)
         seen.add(line.split(" ")[0])
     for name in ('stagecoach_agent_connected{host="h0"}',
