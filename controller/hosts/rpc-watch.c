@@ -4,6 +4,7 @@
 
 #include "controller/hosts/rpc-watch.h"
 
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -38,6 +39,8 @@ void __real_poll_fd_wait_at(int, short, const char *);
 void __wrap_poll_fd_wait_at(int, short, const char *);
 void __real_poll_immediate_wake_at(const char *);
 void __wrap_poll_immediate_wake_at(const char *);
+SSL *__real_SSL_new(SSL_CTX *);
+SSL *__wrap_SSL_new(SSL_CTX *);
 
 void
 __wrap_poll_fd_wait_at(int fd, short events, const char *where)
@@ -58,6 +61,18 @@ __wrap_poll_immediate_wake_at(const char *where)
     } else {
         __real_poll_immediate_wake_at(where);
     }
+}
+
+/* Lets TLS free the buffers of a connection while there is nothing in them. */
+SSL *
+__wrap_SSL_new(SSL_CTX *ctx)
+{
+    SSL *ssl = __real_SSL_new(ctx);
+
+    if (ssl) {
+        SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    }
+    return ssl;
 }
 
 struct rpc_watch *

@@ -27,6 +27,9 @@
  * also if that only sends.  A stream that need not wait is run again in the
  * next iteration, and so is a new one.
  *
+ * Thousands of connections also need memory: that of TLS is freed while it has
+ * nothing to send or to decrypt.
+ *
  * The watch does not own the connections; each must be removed before it is
  * closed.  Main thread only. */
 
