@@ -52,14 +52,26 @@ parse_iteration(struct ovsdb_parser *p, const char *name)
     return n;
 }
 
-/* Returns the first error of 'p', or NULL.  Ignores unknown members: agents
- * are updated before controllers. */
+/* Returns the first error of 'p', or NULL.  It is one line of a log: without
+ * the message, which the parser puts before it.  Ignores unknown members,
+ * which newer agents have. */
 static char *
 finish_parser(struct ovsdb_parser *p)
 {
+    const struct json *json = p->json;
     struct ovsdb_error *error = ovsdb_parser_destroy(p);
+    char *message = NULL;
 
-    return error ? ovsdb_error_to_string_free(error) : NULL;
+    if (error) {
+        char *text = ovsdb_error_to_string_free(error);
+        char *syntax = json ? json_to_string(json, JSSF_SORT) : NULL;
+
+        message = xstrdup(
+            text + (syntax ? strlen("syntax \"\": ") + strlen(syntax) : 0));
+        free(syntax);
+        free(text);
+    }
+    return message;
 }
 
 static double
@@ -332,13 +344,13 @@ parse_users(const struct json *users, struct telemetry_report *r)
 static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
-    const struct json *version, *host, *state, *bypass, *ports, *jobs;
+    const struct json *host, *state, *bypass, *ports, *jobs;
     const struct json *shim, *users, *peers;
     struct ovsdb_parser p;
     char *error;
 
     ovsdb_parser_init(&p, json, "telemetry");
-    version = ovsdb_parser_member(&p, "version", OP_INTEGER);
+    ovsdb_parser_member(&p, "version", OP_INTEGER);
     host = ovsdb_parser_member(&p, "host", OP_STRING);
     state = ovsdb_parser_member(&p, "state", OP_STRING);
     r->time = parse_count(&p, "time", -1);
@@ -356,12 +368,6 @@ parse_top(const struct json *json, struct telemetry_report *r)
         MAX(parse_count(&p, "default_bytes", ports ? 0 : -1), 0);
     r->queued_bytes = parse_count(&p, "queued_bytes", -1);
     jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);
-    if (version && version->integer != 1) {
-        ovsdb_parser_raise_error(&p,
-                                 "'version' is %lld, this controller "
-                                 "reads 1: restart controllers before agents",
-                                 version->integer);
-    }
     if (host && !name_is_valid(json_string(host))) {
         ovsdb_parser_raise_error(&p, "'host' is not a name");
     }
@@ -384,6 +390,22 @@ parse_top(const struct json *json, struct telemetry_report *r)
     return error ? error : parse_jobs(jobs, r);
 }
 
+static bool
+is_single(const struct json *params)
+{
+    return params && params->type == JSON_ARRAY && params->array.n == 1;
+}
+
+/* Returns the version of a message, 1 if it has none. */
+static long long
+get_version(const struct json *params)
+{
+    const struct json *version =
+        json_get(params->array.elems[0], "version", JSON_INTEGER);
+
+    return version ? version->integer : 1;
+}
+
 /* Reads the parameters of a "telemetry" notification into '*reportp', which
  * the caller must free with telemetry_report_destroy().  Returns NULL or a
  * malloc()'d message; then '*reportp' is NULL. */
@@ -395,8 +417,13 @@ telemetry_report_from_json(const struct json *params,
     char *error;
 
     *reportp = NULL;
-    if (!params || params->type != JSON_ARRAY || params->array.n != 1) {
+    if (!is_single(params)) {
         return xstrdup("telemetry: not exactly one parameter");
+    } else if (get_version(params) != 1) {
+        return xasprintf("telemetry of version %lld, and this controller "
+                         "reads 1; expected controllers that are updated "
+                         "before agents",
+                         get_version(params));
     }
     r = xzalloc(sizeof *r);
     simap_init(&r->ports);
@@ -412,17 +439,12 @@ telemetry_report_from_json(const struct json *params,
 const char *
 telemetry_report_later(const struct json *params)
 {
-    const struct json *json =
-        (params && params->type == JSON_ARRAY && params->array.n == 1
-             ? params->array.elems[0]
+    const struct json *host =
+        (is_single(params) && get_version(params) > 1
+             ? json_get(params->array.elems[0], "host", JSON_STRING)
              : NULL);
-    const struct json *version = json_get(json, "version", JSON_INTEGER);
-    const struct json *host = json_get(json, "host", JSON_STRING);
 
-    return (version && version->integer > 1 && host
-                    && name_is_valid(json_string(host))
-                ? json_string(host)
-                : NULL);
+    return host && name_is_valid(json_string(host)) ? json_string(host) : NULL;
 }
 
 void
