@@ -5,6 +5,7 @@
 #include "agent/agent.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,6 +219,7 @@ on_job_end(struct job *job, void *a_)
     identity_clear_control_ports(a->identity,
                                  actuator_slot(a->actuator, job->name));
     actuator_remove_job(a->actuator, job->name);
+    holds_remove(&a->holds, job->name);
     job_clear(job);
 }
 
@@ -240,11 +242,12 @@ static const struct registry_class registry_class = {
 /* Progress of jobs. */
 
 /* Stores progress that 'job' has reported or logged.  Its iterations are no
- * longer counted from its traffic. */
+ * longer counted from its traffic, nor from its collectives unless 'calls'. */
 static void
-store_progress(struct job *job, const struct progress *progress)
+store_progress(struct job *job, const struct progress *progress, bool calls)
 {
     job->progress = *progress;
+    job->counts_calls = calls;
     if (!job->has_progress) {
         job->has_progress = true;
         job_clear(job);
@@ -255,8 +258,43 @@ static void
 on_logged(struct job *job, const struct progress *progress)
 {
     if (!job->reports_progress) {
-        store_progress(job, progress);
+        store_progress(job, progress, false);
     }
+}
+
+static bool
+has_rdma(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    bool has = false;
+
+    for (struct dirent *e; dir && !has && (e = readdir(dir));) {
+        has = e->d_name[0] != '.';
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return has;
+}
+
+/* Takes what a process of 'job' has transferred.  Without a card for RDMA,
+ * these were packets, which are counted already. */
+static void
+take_transfers(struct agent *a, struct job *job, const struct progress *p)
+{
+    if (p->sent > 0 || p->received > 0) {
+        a->has_rdma = a->has_rdma || has_rdma();
+        if (a->has_rdma) {
+            job->reported_tx_bytes += p->sent;
+            job->reported_rx_bytes += MAX(p->received, 0);
+        }
+    }
+    if (p->counted >= 0 && (!job->has_progress || job->counts_calls)) {
+        store_progress(
+            job, &(struct progress){ .iteration = p->counted, .stage = -1 },
+            true);
+    }
+    holds_moved(&a->holds, job->name, time_msec());
 }
 
 static enum progress_verdict
@@ -282,10 +320,26 @@ on_progress(const char *name, const struct progress *progress,
                                   htons(progress->control_port));
     }
     if (progress->iteration >= 0) {
-        store_progress(job, progress);
+        store_progress(job, progress, false);
         job->reports_progress = true;
     }
+    if (progress->sent >= 0) {
+        take_transfers(a, job, progress);
+    }
     return PROGRESS_TAKEN;
+}
+
+/* Returns the place of a job in the order of the sends that wait. */
+static uint64_t
+place_of(const char *name, void *a_)
+{
+    const struct agent *a = a_;
+    const struct job *job = registry_find(tracker_registry(a->tracker), name);
+    struct shim_slot row;
+
+    return job && agent_wanted(a, job, &row) && row.level != SHIM_LEVEL_DEFAULT
+               ? (uint64_t) row.rank << 8 | row.level
+               : HOLD_LAST;
 }
 
 /* Leases of the controller. */
@@ -473,6 +527,7 @@ agent_create(const struct agent_config *config, struct agent **ap)
         free(a);
     } else {
         a->tc = tc_create(config->tc, config->n_tc);
+        holds_init(&a->holds, config->rundir);
         open_database(a);
         a->telemetry =
             telemetry_create(config->controller, on_lease, on_keys, a);
@@ -510,6 +565,7 @@ agent_destroy(struct agent *a)
         peers_uninit(&a->peers);
         identity_close(a->identity);
         tc_destroy(a->tc);
+        holds_uninit(&a->holds);
         progress_socket_close(a->progress);
         free(a);
     }
@@ -561,6 +617,15 @@ run_lease(struct agent *a, long long now)
         wanted.until = until;
         actuator_set(a->actuator, &wanted);
         tc_set(a->tc, until, wanted.min_share, a->wanted.dscp);
+    }
+    if (a->config->actuator != AGENT_OBSERVE) {
+        const struct holds_order order = { .until = until,
+                                           .min_share =
+                                               a->wanted.all.min_share,
+                                           .place = place_of,
+                                           .aux = a };
+
+        holds_run(&a->holds, &order, now, time_wall_msec());
     }
 }
 

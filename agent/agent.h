@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/actuate/holds.h"
 #include "agent/host-rows.h"
 #include "agent/links.h"
 #include "agent/telemetry.h"
@@ -101,6 +102,7 @@ struct agent {
     struct pods *pods; /* NULL without programs of the kernel. */
     struct actuator *actuator;
     struct tc *tc;
+    struct holds holds;
 
     long long started;
     long long next_telemetry;
@@ -110,6 +112,8 @@ struct agent {
                                  * stays. */
     bool ordered;               /* The lease of the order is valid. */
     bool connected;             /* The actuator can apply changes. */
+    bool has_rdma;              /* The host has a card for RDMA, as far as it
+                                 * mattered. */
     int64_t applied;            /* Version that the shim has applied. */
 };
 

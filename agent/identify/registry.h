@@ -212,6 +212,10 @@ struct job {
      * shim's counters; never decreases. */
     uint64_t tx_bytes, rx_bytes;
 
+    /* Bytes that its processes have transferred by RDMA, as they have
+     * reported. Written by agent.c. */
+    uint64_t reported_tx_bytes, reported_rx_bytes;
+
     /* Rate in bit/s, and the value of 'tx_bytes' at its last measurement.
      * Written by links.c. */
     double tx_bps;
@@ -237,6 +241,8 @@ struct job {
     uint64_t reports_refused;   /* Progress reports of processes that may not
                                  * report for it.  Written by agent.c. */
     bool has_progress;          /* True after the first progress. */
+    bool counts_calls;          /* 'progress' is counted by its calls of
+                                 * collectives. */
     bool reports_progress;      /* By datagrams; then its log is ignored. */
     struct progress progress;   /* Last progress. */
 };

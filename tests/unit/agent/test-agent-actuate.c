@@ -371,7 +371,23 @@ static const struct {
     { "{" AB "\"iteration\":1,\"value\":- Infinity}", "/: not valid JSON" },
     { "{" AB "\"control_port\":0}",
       "/control_port: not a port; expected 1 to 65535" },
+    { "{" AB "\"sent\":-1}", NO_ITERATION },
+    { "{" AB "\"received\":1,\"counted\":1}", NO_ITERATION },
 };
+
+UNIT_TEST(transfers_need_no_iteration)
+{
+    static const char text[] = "{" AB "\"sent\":0,\"counted\":7.5}";
+    char name[PROGRESS_NAME_SIZE];
+    struct progress p;
+
+    assert_null(progress_parse(text, strlen(text), name, &p));
+    assert_int_equal(p.iteration, -1);
+    assert_int_equal(p.sent, 0);
+    assert_int_equal(p.received, -1);
+    assert_int_equal(p.counted, -1);
+    assert_true(p.left_out);
+}
 
 /* Whatever else a job reports with an iteration, and however it is written,
  * the iteration counts, and only a number has a value.  From 60 seeds. */
