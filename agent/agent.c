@@ -294,7 +294,9 @@ take_transfers(struct agent *a, struct job *job, const struct progress *p)
             job, &(struct progress){ .iteration = p->counted, .stage = -1 },
             true);
     }
-    holds_moved(&a->holds, job->name, time_msec());
+    if (p->sent > 0 || p->posted > 0) {
+        holds_moved(&a->holds, job->name, time_msec());
+    }
 }
 
 static enum progress_verdict

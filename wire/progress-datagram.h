@@ -44,6 +44,7 @@ struct progress {
 
     /* What a process has transferred since its last datagram. */
     int64_t sent, received; /* Bytes, -1 if not reported. */
+    int64_t posted;         /* Bytes, of another count than 'sent'. */
     int64_t counted;        /* Iterations by its collectives, -1 if unknown. */
 };
 

@@ -110,6 +110,7 @@ progress_json_read(const cJSON *top, struct progress *p)
                              &p->iteration);
     read_integer(top, "sent", 0, PROGRESS_MAX_INTEGER, p, &p->sent);
     read_integer(top, "received", 0, PROGRESS_MAX_INTEGER, p, &p->received);
+    read_integer(top, "posted", 0, PROGRESS_MAX_INTEGER, p, &p->posted);
     read_integer(top, "counted", 0, PROGRESS_MAX_INTEGER, p, &p->counted);
     if (control_port && !port && !iteration) {
         return xstrdup("/control_port: not a port; expected 1 to 65535");

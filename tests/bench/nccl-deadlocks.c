@@ -9,7 +9,6 @@
  * do not agree on the order.  Prints the number of collectives that did not
  * end; without progress for STUCK_S it is a deadlock. */
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -105,12 +104,11 @@ hold_at_random(void *aux)
     return NULL;
 }
 
-/* Loads a copy of 'gate', so that each rank has state of its own, as in a
- * process, with its page. */
+/* Loads 'gate' for a rank, as for a job of its own, with its page. */
 static void
 open_rank(const char *gate, int rank)
 {
-    char path[256], job[2] = { '0' + rank };
+    char path[256], job[] = { '0' + rank, '\0' };
     int fd;
 
     snprintf(path, sizeof path, HOLD_PAGE_PATH, dir, "c", job);
@@ -120,13 +118,9 @@ open_rank(const char *gate, int rank)
         mmap(NULL, HOLD_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     must(pages[rank] != MAP_FAILED, path);
     close(fd);
-    setenv("STAGECOACH_JOB", job, 1);
-    snprintf(path, sizeof path, "cp %s %s/%d.so", gate, dir, rank);
-    must(!system(path), path);
-    snprintf(path, sizeof path, "%s/%d.so", dir, rank);
-    must(nccl_net_open(&nets[rank], dlopen(path, RTLD_NOW | RTLD_LOCAL),
-                       8 + (seed + rank / 2) % 5),
-         path);
+    must(nccl_net_open_copy(&nets[rank], gate, dir, rank, job[0],
+                            8 + (seed + rank / 2) % 5),
+         gate);
 }
 
 static int

@@ -65,24 +65,6 @@ run_rank(void *rank)
 }
 
 static void
-open_rank(const char *gate, int i)
-{
-    char *copy = xasprintf("%s/%d.so", dir, i);
-    char *command = xasprintf("cp %s %s", gate, copy);
-    char job[2] = { '0' + i / 2 };
-
-    setenv("STAGECOACH_JOB", job, 1);
-    if (system(command)
-        || !nccl_net_open(&nets[i], dlopen(copy, RTLD_NOW | RTLD_LOCAL), 12)) {
-        ovs_fatal(0, "%s: %s", command, dlerror());
-    }
-    ranks[i].net = &nets[i];
-    ranks[i].device = i % 2;
-    free(command);
-    free(copy);
-}
-
-static void
 open_socket(void)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -126,7 +108,9 @@ run_agent(void)
         if (error) {
             ovs_fatal(0, "%s", error);
         }
-        holds_moved(&holds, name, time_msec());
+        if (p.posted > 0) {
+            holds_moved(&holds, name, time_msec());
+        }
     }
     hold();
 }
@@ -251,7 +235,11 @@ main(int argc, char *argv[])
     open_socket();
     holds_init(&holds, dir);
     for (int i = 0; i < 4; i++) {
-        open_rank(argv[1], i);
+        if (!nccl_net_open_copy(&nets[i], argv[1], dir, i, '0' + i / 2, 12)) {
+            ovs_fatal(0, "%s: no version 12", argv[1]);
+        }
+        ranks[i].net = &nets[i];
+        ranks[i].device = i % 2;
     }
     wire = dlopen(argv[2], RTLD_NOW | RTLD_NOLOAD);
     set_rate = wire ? (void (*)(double)) dlsym(wire, "wire_set_rate") : NULL;

@@ -168,9 +168,15 @@ wait_for 1 "bytes are counted by job" \
 "$tests/fake-job" progress "$dir/progress.sock" '{"cojob": 7}'
 "$tests/fake-job" progress "$dir/progress.sock" 'not json'
 "$tests/fake-job" progress "$dir/progress.sock" \
+    '{"cojob": "asha", "job": "t1", "sent": 1, "counted": 6}'
+wait_for 1 "collectives count" telemetry_says '"iteration":6'
+[ "$(od -An -tu8 -N8 "$dir/holds/asha/t1" | tr -d ' ')" = 0 ] || fail "its page"
+"$tests/fake-job" progress "$dir/progress.sock" \
     '{"cojob": "asha", "job": "t1", "iteration": 7, "stage": 1, "value": 0.5}'
+"$tests/fake-job" progress "$dir/progress.sock" \
+    '{"cojob": "asha", "job": "t1", "sent": 0, "counted": 8}'
 wait_for 1 "progress passes through" telemetry_says '"iteration":7'
-agent_says agent/status '"malformed":3,"received":5,"refused":0,"unknown":0' \
+agent_says agent/status '"malformed":3,"received":7,"refused":0,"unknown":0' \
     || fail "progress counters"
 
 # The agent is killed and restarts; meanwhile a process ends, and another one
@@ -224,7 +230,7 @@ wait $agent
 status=$?
 [ $status -eq 0 ] || fail "the agent's exit status is $status"
 [ ! -e "$dir/progress.sock" ] && [ ! -e "$dir/agent.ctl" ] \
-    || fail "sockets were left behind"
+    && [ ! -e "$dir/holds" ] || fail "sockets were left behind"
 echo "ok: the agent ends cleanly"
 
 # Without the programs of the kernel the agent says so and goes on.

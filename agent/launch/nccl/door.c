@@ -25,10 +25,10 @@ static struct {
     int fd; /* Socket for datagrams, or -1: there is no job. */
     struct sockaddr_un agent;
     const char *cojob, *job;
-    char *page_name;
+    char page_name[sizeof(struct sockaddr_un) + 2 * NAME_SIZE];
 
-    /* Not reported yet. */
-    _Atomic uint64_t sent, received;
+    /* Bytes that are not reported yet. */
+    _Atomic uint64_t sent, received, posted;
 
     _Atomic int64_t counted; /* Iterations, -1 if unknown. */
     _Atomic uint64_t
@@ -62,10 +62,9 @@ open_door(void)
     n = snprintf(door.agent.sun_path, sizeof door.agent.sun_path,
                  "%s/progress.sock", rundir);
     if (door.cojob && name_is_valid(door.cojob) && door.job
-        && name_is_valid(door.job) && n < sizeof door.agent.sun_path
-        && asprintf(&door.page_name, HOLD_PAGE_PATH, rundir, door.cojob,
-                    door.job)
-               >= 0) {
+        && name_is_valid(door.job) && n < sizeof door.agent.sun_path) {
+        snprintf(door.page_name, sizeof door.page_name, HOLD_PAGE_PATH, rundir,
+                 door.cojob, door.job);
         door.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     }
 }
@@ -104,12 +103,14 @@ report(uint64_t now)
 {
     uint64_t sent = atomic_exchange(&door.sent, 0);
     uint64_t received = atomic_exchange(&door.received, 0);
+    uint64_t posted = atomic_exchange(&door.posted, 0);
     char text[2 * NAME_SIZE + 160];
-    int n = snprintf(text, sizeof text,
-                     "{\"cojob\": \"%s\", \"job\": \"%s\", \"sent\": %llu, "
-                     "\"received\": %llu",
-                     door.cojob, door.job, (unsigned long long) sent,
-                     (unsigned long long) received);
+    int n =
+        snprintf(text, sizeof text,
+                 "{\"cojob\": \"%s\", \"job\": \"%s\", \"sent\": %llu, "
+                 "\"received\": %llu, \"posted\": %llu",
+                 door.cojob, door.job, (unsigned long long) sent,
+                 (unsigned long long) received, (unsigned long long) posted);
 
     if (door.counted >= 0) {
         n += snprintf(text + n, sizeof text - n, ", \"counted\": %lld",
@@ -121,18 +122,20 @@ report(uint64_t now)
         != n) {
         door.sent += sent;
         door.received += received;
+        door.posted += posted;
     }
     look_up_page(now);
 }
 
 void
-door_moved(uint64_t sent, uint64_t received)
+door_moved(uint64_t sent, uint64_t received, uint64_t posted)
 {
     uint64_t now, due = door.next_report;
 
     if (door.fd >= 0) {
         door.sent += sent;
         door.received += received;
+        door.posted += posted;
         now = now_ms();
         if (now >= due
             && atomic_compare_exchange_strong(&door.next_report, &due,
@@ -147,7 +150,7 @@ void
 door_counted(int64_t iterations)
 {
     door.counted = iterations;
-    door_moved(0, 0);
+    door_moved(0, 0, 0);
 }
 
 void

@@ -13,7 +13,8 @@
  * The page of the job (wire/hold-page.h) is mapped when the agent has made it,
  * and looked up again every second, as the agent may have been restarted.
  *
- *    door_moved(sent, received);       // With each transfer.
+ *    door_moved(sent, received, 0);    // With each transfer, or
+ *    door_moved(0, 0, posted);         // of the network plug-in.
  *    door_counted(iterations);
  *    if (door_holds()) ...post nothing yet...
  *    door_leave();                     // Reports the rest.
@@ -26,7 +27,7 @@
 
 #define DOOR_REPORT_MS 40
 
-void door_moved(uint64_t sent, uint64_t received);
+void door_moved(uint64_t sent, uint64_t received, uint64_t posted);
 void door_counted(int64_t iterations);
 void door_leave(void);
 bool door_holds(void);

@@ -101,7 +101,7 @@ find(struct version *v, const char *symbol)
         if (!door_holds()) {                                                \
             error = ((int(*) SEND_LIST) v##N.inner[ISEND]) SEND_NAMES;      \
             if (*request) {                                                 \
-                door_moved(0, 0);                                           \
+                door_moved(0, 0, size);                                     \
             }                                                               \
         }                                                                   \
         return error;                                                       \

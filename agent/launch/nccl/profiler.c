@@ -214,9 +214,9 @@ static int
 state(void *handle, int which, struct step_state *arguments)
 {
     if (which == SEND_POSTED && arguments) {
-        door_moved(arguments->bytes, 0);
+        door_moved(arguments->bytes, 0, 0);
     } else if (which == RECEIVED && arguments) {
-        door_moved(0, arguments->bytes);
+        door_moved(0, arguments->bytes, 0);
     }
     return handle && handle != &own ? inner->state(handle, which, arguments)
                                     : 0;

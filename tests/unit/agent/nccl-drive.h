@@ -53,6 +53,11 @@ struct nccl_net {
 /* Opens a version, and initialises it.  Returns false if there is none. */
 bool nccl_net_open(struct nccl_net *, void *library, int version);
 
+/* The same for a copy of the file 'path', as DIR/I.so, which has a state of
+ * its own, as in a process of 'job'. */
+bool nccl_net_open_copy(struct nccl_net *, const char *path, const char *dir,
+                        int i, char job, int version);
+
 struct ring_rank {
     struct nccl_net *net;
     int device, rank, n_ranks;

@@ -32,6 +32,7 @@ struct message {
 
 /* A connection; who sends has 'device'. */
 struct pipe {
+    struct pipe *next; /* In 'pipes'. */
     pthread_mutex_t mutex;
     int device;
     struct message out[N_REQUESTS], in[N_REQUESTS];
@@ -39,6 +40,7 @@ struct pipe {
     struct request requests[2][N_REQUESTS];
 };
 
+static struct pipe *_Atomic pipes; /* That exist until the end. */
 static _Atomic uint64_t ns_per_kb, free_at[NCCL_MAX_DEVICES];
 
 void wire_set_rate(double bits_per_second);
@@ -132,6 +134,7 @@ connect_8(int device, void *handle, void **comm, void **offload)
     pthread_mutex_init(&pipe->mutex, NULL);
     pipe->device = device;
     memcpy(&listener, handle, sizeof listener);
+    pipe->next = atomic_exchange(&pipes, pipe);
     *listener = *comm = pipe;
     return 0;
 }
