@@ -20,7 +20,7 @@
  * NCCL calls "isend" from one thread for each GPU. */
 
 #include <dlfcn.h>
-#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -32,87 +32,66 @@ enum { INIT = 1, ISEND = 10, MAX_MEMBERS = 22 };
 
 static void *library; /* The inner plug-in, or NULL. */
 
-/* A version of the interface: the inner plug-in's table and the copy. */
-struct version {
-    pthread_once_t once;
-    void *const *inner;
-    size_t n_members;
-    void *mine[MAX_MEMBERS];
-};
-
 __attribute__((constructor)) static void
 open_inner(void)
 {
     library = door_open_inner("STAGECOACH_NCCL_NET", "net");
 }
 
-/* Copies the inner table, beside the functions that are replaced. */
+/* Copies the 'n' members of the table 'inner', beside two functions. */
 static void
-copy_table(struct version *v)
+copy_table(void **table, void *const *inner, size_t n, void *init, void *isend)
 {
-    void *init = v->mine[INIT], *isend = v->mine[ISEND];
-
-    memcpy(v->mine, v->inner, v->n_members * sizeof v->mine[0]);
-    v->mine[INIT] = init;
-    v->mine[ISEND] = isend;
+    memcpy(table, inner, n * sizeof *table);
+    table[INIT] = init;
+    table[ISEND] = isend;
 }
 
-static void *
-find(struct version *v, const char *symbol)
-{
-    v->inner = library ? dlsym(library, symbol) : NULL;
-    if (!v->inner) {
-        return NULL;
-    }
-    copy_table(v);
-    return v->mine;
-}
-
-/* Defines ncclNetPlugin_vN.  'INIT_LIST' and 'SEND_LIST' are the parameters of
- * its functions, of which 'INIT_NAMES' and 'SEND_NAMES' are the names. */
-#define VERSION(N, N_MEMBERS, INIT_LIST, INIT_NAMES, SEND_LIST, SEND_NAMES) \
-    static int init_v##N INIT_LIST;                                         \
-    static int isend_v##N SEND_LIST;                                        \
-                                                                            \
-    static struct version v##N = { .once = PTHREAD_ONCE_INIT,               \
-                                   .n_members = N_MEMBERS,                  \
-                                   .mine = { [INIT] = (void *) init_v##N,   \
-                                             [ISEND] =                      \
-                                                 (void *) isend_v##N } };   \
-                                                                            \
-    static void copy_v##N(void)                                             \
-    {                                                                       \
-        copy_table(&v##N);                                                  \
-    }                                                                       \
-                                                                            \
-    static int init_v##N INIT_LIST                                          \
-    {                                                                       \
-        int error = ((int(*) INIT_LIST) v##N.inner[INIT]) INIT_NAMES;       \
-                                                                            \
-        pthread_once(&v##N.once, copy_v##N);                                \
-        return error;                                                       \
-    }                                                                       \
-                                                                            \
-    static int isend_v##N SEND_LIST                                         \
-    {                                                                       \
-        int error = 0;                                                      \
-                                                                            \
-        *request = NULL;                                                    \
-        if (!door_holds()) {                                                \
-            error = ((int(*) SEND_LIST) v##N.inner[ISEND]) SEND_NAMES;      \
-            if (*request) {                                                 \
-                door_moved(0, 0, size);                                     \
-            }                                                               \
-        }                                                                   \
-        return error;                                                       \
-    }                                                                       \
-                                                                            \
-    __attribute__((used)) static void (*find_v##N(void))(void)              \
-    {                                                                       \
-        return (void (*)(void)) find(&v##N, "ncclNetPlugin_v" #N);          \
-    }                                                                       \
-                                                                            \
-    __attribute__((visibility("default"),                                   \
+/* Defines ncclNetPlugin_vN with 'N_MEMBERS'.  'INIT_LIST' and 'SEND_LIST' are
+ * the parameters of its functions, 'INIT_NAMES' and 'SEND_NAMES' their
+ * names.  NCCL has a lock for "init". */
+#define VERSION(N, N_MEMBERS, INIT_LIST, INIT_NAMES, SEND_LIST, SEND_NAMES)   \
+    static void *const *inner_v##N;                                           \
+    static void *table_v##N[MAX_MEMBERS];                                     \
+                                                                              \
+    static int isend_v##N SEND_LIST                                           \
+    {                                                                         \
+        int error = 0;                                                        \
+                                                                              \
+        *request = NULL;                                                      \
+        if (!door_holds()) {                                                  \
+            error = ((int(*) SEND_LIST) inner_v##N[ISEND]) SEND_NAMES;        \
+            if (*request) {                                                   \
+                door_moved(0, 0, size);                                       \
+            }                                                                 \
+        }                                                                     \
+        return error;                                                         \
+    }                                                                         \
+                                                                              \
+    static int init_v##N INIT_LIST                                            \
+    {                                                                         \
+        static bool copied;                                                   \
+        int error = ((int(*) INIT_LIST) inner_v##N[INIT]) INIT_NAMES;         \
+                                                                              \
+        if (!copied) {                                                        \
+            copy_table(table_v##N, inner_v##N, N_MEMBERS, (void *) init_v##N, \
+                       (void *) isend_v##N);                                  \
+            copied = true;                                                    \
+        }                                                                     \
+        return error;                                                         \
+    }                                                                         \
+                                                                              \
+    __attribute__((used)) static void (*find_v##N(void))(void)                \
+    {                                                                         \
+        inner_v##N = library ? dlsym(library, "ncclNetPlugin_v" #N) : NULL;   \
+        if (inner_v##N) {                                                     \
+            copy_table(table_v##N, inner_v##N, N_MEMBERS, (void *) init_v##N, \
+                       (void *) isend_v##N);                                  \
+        }                                                                     \
+        return (void (*)(void))(inner_v##N ? table_v##N : NULL);              \
+    }                                                                         \
+                                                                              \
+    __attribute__((visibility("default"),                                     \
                    ifunc("find_v" #N))) void ncclNetPlugin_v##N(void)
 
 #define SEND_9                                                   \

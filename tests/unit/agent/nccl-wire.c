@@ -4,8 +4,9 @@
  *
  * A message is delivered when its link has carried it, in the order in which
  * all connections have posted: each device is a link, of the rate that
- * wire_set_rate() sets, 0 for no limit.  A connection takes WIRE_DEPTH sends,
- * then refuses.  Thread-safe. */
+ * wire_set_rate() sets, 0 for no limit.  A connection takes NCCL_DEPTH sends,
+ * then refuses.  As some plug-ins do, it completes its tables only when it is
+ * initialised.  Thread-safe. */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,10 +73,13 @@ carry(int device, size_t size)
     return after;
 }
 
+static void complete(void);
+
 static int
 init_8(void *log)
 {
     (void) log;
+    complete();
     return 0;
 }
 
@@ -83,6 +87,7 @@ static int
 init_10(void *log, void *profiler)
 {
     (void) log, (void) profiler;
+    complete();
     return 0;
 }
 
@@ -91,6 +96,7 @@ init_11(void **context, uint64_t id, void *config, void *log, void *profiler)
 {
     (void) id, (void) config, (void) log, (void) profiler;
     *context = &free_at;
+    complete();
     return 0;
 }
 
@@ -161,7 +167,7 @@ accept_8(void *listener, void **comm, void **offload)
     return 0;
 }
 
-/* Posts in a direction, unless 'ahead' requests wait already. */
+/* Posts in a direction, unless NCCL_DEPTH requests wait already. */
 static int
 post(struct pipe *pipe, bool is_send, void *data, size_t size, void **request)
 {
@@ -279,7 +285,6 @@ close_listener(void *listener)
         [NCCL_ACCEPT] = (void *) accept_8,                                \
         [NCCL_ISEND] = (void *) isend_##SEND,                             \
         [NCCL_IRECV] = (void *) irecv_##RECV,                             \
-        [NCCL_TEST] = (void *) test,                                      \
         [NCCL_CLOSE_SEND] = (void *) close_comm,                          \
         [NCCL_CLOSE_RECV] = (void *) close_comm,                          \
         [NCCL_CLOSE_LISTEN] = (void *) close_listener,                    \
@@ -293,3 +298,18 @@ TABLE(11, 11, 11, 11, 10, 10);
 #ifndef WIRE_WITHOUT_12
 TABLE(12, 11, 11, 11, 10, 10);
 #endif
+
+static void
+complete(void)
+{
+    void **const tables[] = { ncclNetPlugin_v8, ncclNetPlugin_v9,
+                              ncclNetPlugin_v10, ncclNetPlugin_v11,
+#ifndef WIRE_WITHOUT_12
+                              ncclNetPlugin_v12
+#endif
+    };
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        tables[i][NCCL_TEST] = (void *) test;
+    }
+}
