@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* nccl-order GATE WIRE: two jobs of two ranks reduce without end over the same
- * two links, through a plug-in GATE each, around the plug-in WIRE.
+/* nccl-order GATE WIRE SWAPS: two jobs of two ranks reduce without end over
+ * the same two links, through a plug-in GATE each, around the plug-in WIRE.
  *
  * The main thread is the agent: it reads the datagrams of the jobs, and holds
  * the job that is not first (agent/actuate/holds.h).  Prints
@@ -38,8 +38,8 @@
 #define RATE 200e6 /* Of a link, bit/s. */
 #define SHARE_MS 4000
 #define QUIET_MS 300 /* Observed after a swap. */
-#define N_SWAPS 15
-#define N_ENDS 5
+#define MAX_SWAPS 100
+#define MAX_ENDS 5
 
 static char dir[] = "/tmp/sct-nccl-XXXXXX";
 static struct nccl_net nets[4];
@@ -194,20 +194,20 @@ measure_end(void)
 }
 
 static void
-measure(void)
+measure(int n_swaps)
 {
-    double swaps[N_SWAPS], plain, share, ungated = 0;
+    double swaps[MAX_SWAPS], plain, share, ungated = 0;
 
     run_agent_for(500);
     plain = measure_share();
     first = 0;
     await_phase(0);
     share = measure_share();
-    for (int i = 0; i < N_SWAPS; i++) {
+    for (int i = 0; i < n_swaps; i++) {
         swaps[i] = measure_swap();
     }
-    qsort(swaps, N_SWAPS, sizeof swaps[0], compare_doubles);
-    for (int i = 0; i < N_ENDS; i++) {
+    qsort(swaps, n_swaps, sizeof swaps[0], compare_doubles);
+    for (int i = 0; i < MIN(n_swaps, MAX_ENDS); i++) {
         double one = measure_end();
 
         ungated = MAX(ungated, one);
@@ -215,7 +215,7 @@ measure(void)
     printf("\"share\": %.4f, \"share_plain\": %.4f, "
            "\"swap_vs_inflight\": %.3f, \"swap_worst\": %.3f, "
            "\"ungated_vs_lease\": %.3f\n",
-           share, plain, swaps[N_SWAPS / 2], swaps[N_SWAPS - 1], ungated);
+           share, plain, swaps[n_swaps / 2], swaps[n_swaps - 1], ungated);
 }
 
 int
@@ -226,8 +226,8 @@ main(int argc, char *argv[])
     char *command;
     void *wire;
 
-    if (argc != 3 || !mkdtemp(dir)) {
-        ovs_fatal(0, "usage: nccl-order GATE WIRE");
+    if (argc != 4 || !mkdtemp(dir)) {
+        ovs_fatal(0, "usage: nccl-order GATE WIRE SWAPS");
     }
     setenv("STAGECOACH_NCCL_NET", argv[2], 1);
     setenv("STAGECOACH_RUNDIR", dir, 1);
@@ -250,7 +250,7 @@ main(int argc, char *argv[])
     for (int i = 0; i < 4; i++) {
         pthread_create(&threads[i], NULL, run_rank, &ranks[i]);
     }
-    measure();
+    measure(MAX(1, MIN(atoi(argv[3]), MAX_SWAPS)));
     over = true;
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);

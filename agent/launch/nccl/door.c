@@ -19,7 +19,8 @@
 #include "wire/agent-call.h"
 #include "wire/hold-page.h"
 
-#define LOOK_MS 1000 /* Between two looks at the name of the page. */
+#define LOOK_MS 1000         /* Between two looks at the name of the page. */
+#define REPORTING UINT64_MAX /* Of 'next_report': a thread does. */
 
 static struct {
     int fd; /* Socket for datagrams, or -1: there is no job. */
@@ -99,7 +100,7 @@ look_up_page(uint64_t now)
 
 /* Reports what has moved.  One thread at a time. */
 static void
-report(uint64_t now)
+send_report(uint64_t now)
 {
     uint64_t sent = atomic_exchange(&door.sent, 0);
     uint64_t received = atomic_exchange(&door.received, 0);
@@ -127,30 +128,34 @@ report(uint64_t now)
     look_up_page(now);
 }
 
+/* Reports if it is time to. */
+static void
+report(uint64_t now)
+{
+    uint64_t due = door.next_report;
+
+    if (door.fd >= 0 && now >= due
+        && atomic_compare_exchange_strong(&door.next_report, &due,
+                                          REPORTING)) {
+        send_report(now);
+        door.next_report = now + DOOR_REPORT_MS;
+    }
+}
+
 void
 door_moved(uint64_t sent, uint64_t received, uint64_t posted)
 {
-    uint64_t now, due = door.next_report;
-
-    if (door.fd >= 0) {
-        door.sent += sent;
-        door.received += received;
-        door.posted += posted;
-        now = now_ms();
-        if (now >= due
-            && atomic_compare_exchange_strong(&door.next_report, &due,
-                                              UINT64_MAX)) {
-            report(now);
-            door.next_report = now + DOOR_REPORT_MS;
-        }
-    }
+    door.sent += sent;
+    door.received += received;
+    door.posted += posted;
+    report(now_ms());
 }
 
 void
 door_counted(int64_t iterations)
 {
     door.counted = iterations;
-    door_moved(0, 0, 0);
+    report(now_ms());
 }
 
 void
@@ -158,11 +163,9 @@ door_leave(void)
 {
     uint64_t due = door.next_report;
 
-    if (door.fd >= 0 && due != UINT64_MAX
-        && atomic_compare_exchange_strong(&door.next_report, &due,
-                                          UINT64_MAX)) {
+    if (due != REPORTING) {
+        atomic_compare_exchange_strong(&door.next_report, &due, 0);
         report(now_ms());
-        door.next_report = 0;
     }
 }
 
