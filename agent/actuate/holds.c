@@ -118,8 +118,10 @@ holds_moved(struct holds *h, const char *job, long long now)
         hold->path = xasprintf("%s/%s", h->dir, job);
         hold->page = make_page(h->dir, hold->path);
         if (!hold->page) {
-            VLOG_WARN("%s: cannot be made, its job is not held (%s)",
-                      hold->path, ovs_strerror(errno));
+            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+            VLOG_WARN_RL(&rl, "%s: cannot be made, its job is not held (%s)",
+                         hold->path, ovs_strerror(errno));
         }
         shash_add(&h->all, job, hold);
     }

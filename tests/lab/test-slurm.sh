@@ -79,7 +79,7 @@ mkdir -p "$mount/$name/slurmd.service" "$mount/$name/jobs" || exit 77
 chmod 755 "$dir"
 mkdir -m 777 "$dir/out"
 mkdir "$dir/etc" "$dir/state" "$dir/spool-n1" "$dir/spool-n2"
-cp "$BUILD/tests/lab/fake-job" "$dir/"
+cp "$BUILD/tests/lab/fake-job" "$SOURCE"/agent/launch/slurm-*log "$dir/"
 : >"$dir/agent.log"
 
 # Slurm's daemons find the controller only with an address besides that of lo.
@@ -100,7 +100,7 @@ for hook in prolog epilog task-prolog; do
 PATH=$BUILD/cli:\$PATH STAGECOACH_LEVEL=2
 STAGECOACH_CGROUP=$STAGECOACH_CGROUP STAGECOACH_RUNDIR=$STAGECOACH_RUNDIR
 export PATH STAGECOACH_LEVEL STAGECOACH_CGROUP STAGECOACH_RUNDIR
-"$SOURCE/agent/launch/slurm-$hook" || exit 1
+"$dir/slurm-$hook" || exit 1
 [ $hook = task-prolog ] || echo "\$SLURM_JOB_ID \${SPANK__SLURM_SPANK_OPTION_stagecoach_stagecoach:-}" \\
     >>"$dir/$hook.log"
 END
