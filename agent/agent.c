@@ -90,14 +90,22 @@ send_telemetry(struct agent *a)
 /* Events of the actuator. */
 
 static void
+set_traffic(struct job *job)
+{
+    job->tx_bytes = MAX(job->counted_tx_bytes, job->reported_tx_bytes);
+    job->rx_bytes = MAX(job->counted_rx_bytes, job->reported_rx_bytes);
+}
+
+static void
 on_traffic(const char *name, uint64_t tx_bytes, uint64_t rx_bytes, void *a_)
 {
     struct agent *a = a_;
     struct job *job = registry_find(tracker_registry(a->tracker), name);
 
     if (job) {
-        job->tx_bytes += tx_bytes;
-        job->rx_bytes += rx_bytes;
+        job->counted_tx_bytes += tx_bytes;
+        job->counted_rx_bytes += rx_bytes;
+        set_traffic(job);
     }
 }
 
@@ -285,8 +293,13 @@ take_transfers(struct agent *a, struct job *job, const struct progress *p)
     if (p->sent > 0 || p->received > 0) {
         a->has_rdma = a->has_rdma || has_rdma();
         if (a->has_rdma) {
+            a->rdma_tx_bytes -= job->tx_bytes;
+            a->rdma_rx_bytes -= job->rx_bytes;
             job->reported_tx_bytes += p->sent;
             job->reported_rx_bytes += MAX(p->received, 0);
+            set_traffic(job);
+            a->rdma_tx_bytes += job->tx_bytes;
+            a->rdma_rx_bytes += job->rx_bytes;
         }
     }
     if (p->counted >= 0 && (!job->has_progress || job->counts_calls)) {

@@ -112,6 +112,7 @@ struct agent {
                                  * stays. */
     bool ordered;               /* The lease of the order is valid. */
     bool connected;             /* The actuator can apply changes. */
+    uint64_t rdma_tx_bytes, rdma_rx_bytes; /* Of all jobs, beside packets. */
     bool has_rdma;              /* The host has a card for RDMA, as far as it
                                  * mattered. */
     int64_t applied;            /* Version that the shim has applied. */

@@ -219,11 +219,8 @@ telemetry_compose_job(const struct job *job)
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->name);
-    /* Where a job uses both packets and RDMA, the larger one is known. */
-    json_put_integer(json, "tx_bytes",
-                     MAX(job->tx_bytes, job->reported_tx_bytes));
-    json_put_integer(json, "rx_bytes",
-                     MAX(job->rx_bytes, job->reported_rx_bytes));
+    json_put_integer(json, "tx_bytes", job->tx_bytes);
+    json_put_integer(json, "rx_bytes", job->rx_bytes);
     json_put_boolean(json, "registered", registry_is_registered(job));
     if (job->has_uid) {
         json_put_integer(json, "uid", job->uid);
@@ -331,8 +328,10 @@ telemetry_compose(const struct agent *a, bool pairs)
     if (capacity) {
         struct json *port = json_object_create();
 
-        json_put_integer(port, "tx_bytes", status.totals->tx_bytes);
-        json_put_integer(port, "rx_bytes", status.totals->rx_bytes);
+        json_put_integer(port, "tx_bytes",
+                         status.totals->tx_bytes + a->rdma_tx_bytes);
+        json_put_integer(port, "rx_bytes",
+                         status.totals->rx_bytes + a->rdma_rx_bytes);
         json_put_integer(port, "capacity_bps", capacity);
         json_object_put(ports, "uplink", port);
     }

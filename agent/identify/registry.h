@@ -212,8 +212,9 @@ struct job {
      * shim's counters; never decreases. */
     uint64_t tx_bytes, rx_bytes;
 
-    /* Bytes that its processes have transferred by RDMA, as they have
-     * reported. Written by agent.c. */
+    /* What was counted, and what its processes have reported of RDMA, of which
+     * the larger one is the traffic: reports may include packets. */
+    uint64_t counted_tx_bytes, counted_rx_bytes;
     uint64_t reported_tx_bytes, reported_rx_bytes;
 
     /* Rate in bit/s, and the value of 'tx_bytes' at its last measurement.
