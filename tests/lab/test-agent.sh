@@ -55,7 +55,7 @@ reported() {
 
 start_agent() {
     # shellcheck disable=SC2086
-    $netns "$BUILD/agent/stagecoach-agent" --host=h0 $uplink \
+    $netns unshare --mount "$BUILD/agent/stagecoach-agent" --host=h0 $uplink \
         -vconsole:info -vsyslog:off "$@" 2>> "$dir/agent.log" &
     agent=$!
     pids="$pids $agent"
@@ -172,12 +172,12 @@ wait_for 1 "bytes are counted by job" \
 wait_for 1 "collectives count, packets once" telemetry_says \
     '"iteration":6,"job":"asha/t1","registered":true,"rx_bytes":70,"tx_bytes":1000'
 mkdir -p "$dir/class/infiniband/mlx5_0"
-mount --bind "$dir/class" /sys/class || fail "a host with RDMA"
+nsenter -t $agent --mount mount --bind "$dir/class" /sys/class ||
+    fail "a card for RDMA"
 "$tests/fake-job" progress "$dir/progress.sock" \
     '{"cojob": "asha", "job": "t1", "sent": 3000, "received": 80}'
 wait_for 1 "bytes of RDMA count" telemetry_says \
     '"job":"asha/t1","registered":true,"rx_bytes":80,"tx_bytes":3000'
-umount /sys/class
 [ "$(od -An -tu8 -N8 "$dir/holds/asha/t1" | tr -d ' ')" = 0 ] || fail "its page"
 "$tests/fake-job" progress "$dir/progress.sock" \
     '{"cojob": "asha", "job": "t1", "iteration": 7, "stage": 1, "value": 0.5}'

@@ -9,7 +9,7 @@
  * reported, and the calls of a CUDA graph only when it is recorded.
  *
  * NCCL loads one profiler.  Another one is chained: STAGECOACH_NCCL_PROFILER
- * names it, and it gets the events that it asks for, as if NCCL called it.
+ * names it, and it gets the events that NCCL would report to it alone.
  * Its handles are passed to NCCL as they are; an event that it does not want
  * has this plug-in's only handle, which it never sees.
  *
@@ -26,8 +26,22 @@
 #include "agent/launch/nccl/door.h"
 #include "agent/launch/nccl/repeats.h"
 
-/* Kinds of events, and states in which their bytes are known. */
-enum { COLLECTIVE = 1 << 1, P2P = 1 << 2, STEP = 1 << 4 };
+/* Kinds of events, and states in which the bytes of a step are known. */
+enum {
+    GROUP = 1 << 0,
+    COLLECTIVE = 1 << 1,
+    P2P = 1 << 2,
+    OPERATION = 1 << 3,
+    STEP = 1 << 4,
+    CHANNEL = 1 << 6,
+    NETWORK = 1 << 7,
+    GROUP_CALL = 1 << 8,
+    COLLECTIVE_CALL = 1 << 9,
+    P2P_CALL = 1 << 10,
+    LAUNCH = 1 << 11,
+    COPY = 1 << 12,
+    COPY_PARTS = 3 << 13
+};
 enum { SEND_POSTED = 9, RECEIVED = 11 };
 
 #define OUT_OF_MEMORY 2 /* Ends the profiler, not the job. */
@@ -174,6 +188,29 @@ take_call(struct comm *c, const struct event *e, uint64_t kind)
     }
 }
 
+/* Returns the kinds that NCCL reports if a plug-in wants 'kinds': also those
+ * of the events that are their parents. */
+static uint64_t
+with_parents(uint64_t kinds)
+{
+    static const struct {
+        int kinds, parents;
+    } rows[] = {
+        { NETWORK, STEP },
+        { STEP, OPERATION },
+        { OPERATION | CHANNEL, COLLECTIVE | P2P },
+        { COPY_PARTS, COPY },
+        { COLLECTIVE | P2P, GROUP | COLLECTIVE_CALL | P2P_CALL },
+        { COPY, COLLECTIVE_CALL },
+        { COLLECTIVE_CALL | P2P_CALL | LAUNCH, GROUP_CALL },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kinds |= kinds & rows[i].kinds ? rows[i].parents : 0;
+    }
+    return kinds;
+}
+
 static int
 start(struct comm *c, void **handle, struct event *e, uint64_t kind)
 {
@@ -184,7 +221,7 @@ start(struct comm *c, void **handle, struct event *e, uint64_t kind)
         take_call(c, e, kind);
     }
     *handle = &own;
-    if (c->chained && kind & c->kinds) {
+    if (c->chained && kind & with_parents(c->kinds)) {
         e->parent = parent == &own ? NULL : parent;
         error = inner->start(c->inner, handle, e);
         e->parent = parent;

@@ -399,28 +399,28 @@ FIXTURE_TEST(bytes_and_iterations_are_told)
 FIXTURE_TEST(another_profiler_gets_what_it_wants)
 {
     struct profiler p;
-    void *call, *p2p, *step;
+    void *call, *operation, *step;
 
     setenv("STAGECOACH_NCCL_PROFILER", CHAINED, 1);
     open_library(f, PROFILER);
     assert_false(profiler_open(f, &p, 4));
     assert_false(profiler_open(f, &p, 6));
     assert_true(profiler_open(f, &p, 5));
-    assert_int_equal(p.kinds, 2 | 4 | 16);
+    assert_int_equal(p.kinds, 2 | 4 | 8 | 16);
     call = start(&p, 2, NULL, 1);
-    p2p = start(&p, 4, NULL, 1);
-    step = start(&p, 16, call, 0);
+    operation = start(&p, 8, call, 0);
+    step = start(&p, 16, operation, 0);
     state(&p, step, 9, 1);
     end(&p, step, 3);
+    end(&p, operation, 3);
+    end(&p, start(&p, 8, step, 0), 3);
     end(&p, call, 3);
-    end(&p, start(&p, 16, p2p, 0), 3);
-    end(&p, p2p, 3);
+    end(&p, start(&p, 1 << 12, NULL, 0), 3);
     end(&p, p.context, 5);
     assert_string_equal(
         dlsym(dlopen(CHAINED, RTLD_NOW | RTLD_NOLOAD), "chained_told"),
-        "init c -; start context -; start context call; state step -; "
-        "stop step -; stop call -; start context -; stop step -; "
-        "finalize context -; ");
+        "init c -; start context -; start context call; stop other -; "
+        "start context -; stop other -; stop call -; finalize context -; ");
 }
 
 /* Iterations. */
