@@ -522,10 +522,6 @@ policy_check_served(const char *name, const struct policy *policy)
             "expected an order that shims serve, such as \"stage\"",
             name, order_names[policy->order.kind], class->unserved);
     }
-    if (policy->order.trials == ORDER_TRIALS_PROMISING) {
-        return message("%s: /trials: is only simulated; expected \"neutral\"",
-                       name);
-    }
     return NULL;
 }
 

@@ -21,6 +21,7 @@
 #include "openvswitch/poll-loop.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
+#include "order/problem/sort.h"
 #include "order/result/hysteresis.h"
 #include "policies/policy.h"
 #include "timeval.h"
@@ -187,6 +188,7 @@ keep_old_order(const struct decide *d, const struct decide_problem *dp,
     if (hysteresis_apply(dp->op,
                          dp->unit == ORDER_UNIT_ITERATION ? times : NULL,
                          old_ranks, d->policy->hysteresis, r->order)) {
+        sort_gather(dp->op, r->order);
         follow_order(d->policy, dp->op, r);
     }
     free(old_ranks);

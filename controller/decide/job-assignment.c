@@ -94,10 +94,29 @@ first_weights_place(struct job_assignments *assigned,
             move_forward(assigned, k, bytes[assigned->jobs[k].dj->stage]);
         }
     }
-    for (size_t k = 0; k < assigned->n_jobs; k++) {
-        assigned->jobs[k].rank = k;
-    }
     free(bytes);
+}
+
+/* Returns true if 'a' and 'b' are trials of one search that are equal. */
+static bool
+are_equal(const struct job_assignment *a, const struct job_assignment *b)
+{
+    return (a->dj->traits.group && a->dj->traits.group == b->dj->traits.group
+            && a->moved == b->moved
+            && decide_override_class(a->dj) == decide_override_class(b->dj));
+}
+
+/* Numbers the jobs of an order of iterations by their places. */
+static void
+number_ranks(struct job_assignments *assigned)
+{
+    struct job_assignment *jobs = assigned->jobs;
+
+    for (size_t k = 0; k < assigned->n_jobs; k++) {
+        jobs[k].rank = k && are_equal(&jobs[k - 1], &jobs[k])
+                           ? jobs[k - 1].rank
+                           : (int) k;
+    }
 }
 
 /* Most ranks that hysteresis moves a job back. */
@@ -228,7 +247,6 @@ assign_by_order(struct job_assignments *assigned,
     for (size_t k = 0; k < r->n; k++) {
         assigned->jobs[k] =
             (struct job_assignment){ .dj = &dp->jobs[r->order[k]],
-                                     .rank = k,
                                      .level = r->level[r->order[k]] };
     }
 }
@@ -443,6 +461,9 @@ job_assignments_init(struct job_assignments *assigned,
     }
     decide_override_levels(policy, assigned->jobs, assigned->n_jobs);
     first_weights_place(assigned, policy);
+    if (!order_is_whole(policy->order.kind)) {
+        number_ranks(assigned);
+    }
     mark_waiting(assigned, dp->op->n_ports,
                  order_classes[policy->order.kind].service
                  == ORDER_SERVICE_SHARE);

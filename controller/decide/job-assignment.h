@@ -31,7 +31,8 @@ struct policy;
 
 struct job_assignment {
     const struct decide_job *dj;
-    int rank;                   /* 0 first; jobs of a whole stage share it. */
+    int rank;                   /* 0 first; jobs of a whole stage share it, and
+                                 * trials that are equal. */
     int level;                  /* 0 to the policy's n_levels - 1. */
     double slack;               /* Seconds; 0 unless stages are ordered. */
     bool moved;                 /* Of a job that starts. */

@@ -144,6 +144,20 @@ role_from_string(const char *s)
             : ROLE_WORKER);
 }
 
+/* Loads how a search judges the jobs of a stage. */
+static void
+load_trials(struct stage *stage, const struct intentrec_stage *row)
+{
+    struct stage_trials *t = &stage->trials;
+
+    t->eta = row->eta;
+    t->to_come = row->to_come;
+    t->order = (!row->trials                        ? -1
+                : !strcmp(row->trials, "promising") ? ORDER_TRIALS_PROMISING
+                                                    : ORDER_TRIALS_NEUTRAL);
+    stage_trials_set(t, row->key_rungs, row->eta > 0 ? row->n_rungs : 0);
+}
+
 static void
 load_stage(struct cluster *c, struct cojob *cojob,
            const struct intentrec_cojob *cojob_row,
@@ -157,7 +171,9 @@ load_stage(struct cluster *c, struct cojob *cojob,
     if (stage) {
         double understated = stage->announcement.understated;
 
+        load_trials(stage, row);
         stage->announcement = intent_announcement(cojob_row, row);
+        stage->announcement.later += stage_trials_later(&stage->trials);
         stage->announcement.understated = understated; /* Counted, not in the
                                                         * row. */
         free(stage->later);

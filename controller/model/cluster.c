@@ -73,6 +73,7 @@ stage_destroy(struct stage *stage)
     shash_destroy_free_data(&stage->moved);
     free(stage->jobs);
     free(stage->later);
+    stage_trials_uninit(&stage->trials);
     free(stage->cojob_name);
     free(stage);
 }
@@ -806,7 +807,11 @@ stage_put_job(struct stage *stage, struct job *job)
     if (!stage->ended && job->stage != stage) {
         job->previous = job->stage;
         job->stage = stage;
-        stage->first_iteration = MAX(stage->first_iteration, job->iteration);
+        job->judged = 0;
+        if (!stage->trials.n) {
+            stage->first_iteration =
+                MAX(stage->first_iteration, job->iteration);
+        }
         job->sent = 0;
         job_progress_pause(&job->progress);
     }
@@ -834,13 +839,17 @@ forget_stage(struct cluster *c, const struct stage *stage)
 static void
 move_to_ended(struct cluster *c, struct stage *stage)
 {
+    double all = 0;
+
     for (size_t i = 0; i < stage->n_jobs; i++) {
         int64_t done = MIN(stage->jobs[i]->iteration, stage->iterations)
                        - stage->first_iteration;
 
         stage->done = MAX(stage->done, done);
-        stage->cojob->served += stage->work * MAX(done, 0);
+        all += MAX(done, 0);
     }
+    stage->cojob->served +=
+        stage->work * (stage->trials.n ? stage_trials_done(stage) : all);
     ovs_list_remove(&stage->node);
     if (stage->plain.id) {
         int64_t announced = stage->iterations - stage->first_iteration;
@@ -888,6 +897,12 @@ digest_stage(const struct stage *stage)
 
     digest = hash_add64(digest, stage->began);
     digest = hash_add64(digest, stage->iterations);
+    digest = hash_double(stage->trials.eta, digest);
+    digest = hash_add64(digest, stage->trials.order);
+    digest = hash_add64(digest, stage->trials.to_come);
+    for (size_t i = 0; i < stage->trials.n; i++) {
+        digest = hash_add64(digest, stage->trials.rungs[i].iterations);
+    }
     digest = hash_double(stage->cojob->weight, digest);
     digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
                          digest);

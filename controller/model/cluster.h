@@ -37,6 +37,7 @@
 #include "controller/model/overrides.h"
 #include "controller/model/progress-bound.h"
 #include "controller/model/shim-counters.h"
+#include "controller/model/stage-trials.h"
 #include "controller/model/telemetry-report.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
@@ -252,6 +253,8 @@ struct job {
     bool placed;                /* Its hosts are known. */
     struct stage *stage;        /* Its running or last stage, or NULL. */
     struct stage *previous;     /* The stage before 'stage', or NULL. */
+    int64_t judged;             /* Last rung of an asynchronous 'stage' at
+                                 * which its metric counts, 0 without. */
 
     /* Written by decide.h. */
     int level;                  /* -1 if it never had one. */
@@ -305,9 +308,11 @@ struct stage {
     long long known_at;         /* time_msec() when this controller received
                                  * it. */
     enum stage_idle idle;       /* Written by decide.h. */
-    int64_t iterations;         /* That each of its jobs must reach. */
+    int64_t iterations;         /* That each of its jobs must reach; of an
+                                 * asynchronous stage, the last rung. */
     int64_t first_iteration;    /* Most that one of its jobs had done when the
-                                 * stage began. */
+                                 * stage began; of an asynchronous one, 0. */
+    struct stage_trials trials; /* If it is asynchronous. */
     int64_t done;               /* Iterations of its jobs in it, once it has
                                  * ended; 0 if unknown. */
     double compute;             /* Predicted seconds of an iteration without

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/model/host-names.h"
 #include "controller/model/host-word.h"
@@ -461,6 +462,9 @@ demand_progress(struct cluster *c, struct job *job,
                                       iteration, value, now)) {
         c->samples++;
     }
+    if (metric && !strcmp(metric, job->progress.metric)) {
+        stage_trials_note(job, iteration);
+    }
     return true;
 }
 
@@ -656,7 +660,7 @@ demand_per_iteration(const struct job *job, const struct job_traffic *t,
 {
     double bytes =
         t->measured ? t->per_iteration[dir] : expected_bytes(job, t);
-    int64_t target = job->stage ? job->stage->iterations : 0;
+    int64_t target = job->stage ? stage_target(job->stage, job) : 0;
 
     if (bytes <= 0 && !t->measured) {
         return (double) t->bytes[dir] / MAX(1, job->iteration);
@@ -675,7 +679,7 @@ demand_per_iteration(const struct job *job, const struct job_traffic *t,
 int64_t
 demand_remaining_iterations(const struct stage *stage, const struct job *job)
 {
-    int64_t remaining = stage->iterations - MAX(0, job->iteration);
+    int64_t remaining = stage_target(stage, job) - MAX(0, job->iteration);
 
     if (!job->live) {
         return 0;

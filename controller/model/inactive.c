@@ -91,7 +91,7 @@ stage_may_be_active(const struct stage *stage, long long now)
             return true;
         }
     }
-    return !stage->n_jobs;
+    return !stage->n_jobs && !stage->trials.n;
 }
 
 static bool

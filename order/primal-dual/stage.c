@@ -22,8 +22,6 @@
 
 #include "order/primal-dual/primal-dual.h"
 
-#include <string.h>
-
 #include "order/problem/memory.h"
 #include "order/problem/options.h"
 #include "order/problem/problem.h"
@@ -84,31 +82,6 @@ compute_coflows(const struct order_options *options,
     result->improvement = before > 0 ? 1 - im->cost / before : 0;
 }
 
-/* Lets the stages of each group (struct order_traits) follow the first one of
- * them. */
-static void
-gather_groups(const struct order_problem *op, int *order)
-{
-    int *gathered = scratch_alloc(op->scratch, op->n_stages, sizeof *gathered);
-    size_t n = 0;
-
-    for (size_t k = 0; k < op->n_stages; k++) {
-        size_t group = order[k] < 0 ? 0 : op->stages[order[k]].traits.group;
-
-        if (order[k] >= 0) {
-            gathered[n++] = order[k];
-        }
-        for (size_t i = k + 1; group && i < op->n_stages; i++) {
-            if (order[i] >= 0 && op->stages[order[i]].traits.group == group) {
-                gathered[n++] = order[i];
-                order[i] = -1;
-            }
-        }
-    }
-    memcpy(order, gathered, n * sizeof *order);
-    scratch_free(op->scratch, gathered);
-}
-
 /* Sorts iterations, or permutes them if that is clearly better.  Overwrites
  * 'order'. */
 static void
@@ -120,11 +93,11 @@ compute_iterations(const struct order_options *options,
     double permuted;
 
     permute(op, 0, order);
-    gather_groups(op, order);
+    sort_gather(op, order);
     use_order(op, order, result);
     permuted = result->estimate;
     sort_by_key(op, options, bottleneck_key, sorted);
-    gather_groups(op, sorted);
+    sort_gather(op, sorted);
     use_order(op, sorted, result);
     result->decider = ORDER_BY_KEY;
     if (result->estimate > ITERATION_LOSS * permuted) {

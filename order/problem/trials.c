@@ -52,13 +52,13 @@ trial_rung_judge(struct trial_rung *rung, double metric, double eta)
 }
 
 double
-trials_after(const int64_t *iterations, size_t n, double eta)
+trials_after(const struct trial_rung *rungs, size_t n, double eta)
 {
     double sum = 0, share = 1;
 
     for (size_t i = 1; i < n; i++) {
         share /= eta;
-        sum += share * (iterations[i] - iterations[i - 1]);
+        sum += share * (rungs[i].iterations - rungs[i - 1].iterations);
     }
     return sum;
 }
@@ -119,9 +119,8 @@ trials_promise(struct trial *trials, size_t n, double eta)
     double most = 0;
 
     for (size_t t = 0; t < n; t++) {
-        double chance = chance_of(trials, n, t, eta, others);
-
-        trials[t].promise = pow(chance, CHANCE_POWER)
+        trials[t].chance = chance_of(trials, n, t, eta, others);
+        trials[t].promise = pow(trials[t].chance, CHANCE_POWER)
                             * sqrt(trials[t].rung->iterations)
                             / trials[t].work;
         most = fmax(most, trials[t].promise);

@@ -75,9 +75,9 @@ void trial_rung_uninit(struct trial_rung *);
  * best 1 / eta, or the best, of those that have arrived. */
 bool trial_rung_judge(struct trial_rung *, double metric, double eta);
 
-/* Returns the iterations that a trial is expected to do after the first of the
- * 'n' rungs at 'iterations' to which it is on its way. */
-double trials_after(const int64_t *iterations, size_t n, double eta);
+/* Returns the iterations that a trial is expected to do after the first of
+ * these 'n' rungs, to which it is on its way. */
+double trials_after(const struct trial_rung *, size_t n, double eta);
 
 /* A running trial, on its way to a rung. */
 struct trial {
@@ -85,10 +85,11 @@ struct trial {
     double work;     /* Seconds of all ports until it arrives, > 0. */
     bool known;      /* There is a prediction: */
     double mean, sd; /* its metric at the rung; 'sd' > 0. */
+    double chance;   /* To pass the rung, above 0. */
     double promise;  /* Above 0; 1 for the most promising one. */
 };
 
-/* Sets 'promise' of the 'n' running trials of a search. */
+/* Sets 'chance' and 'promise' of the 'n' running trials of a search. */
 void trials_promise(struct trial *, size_t n, double eta);
 
 #endif /* order/problem/trials.h */

@@ -165,7 +165,7 @@ iterations_after(const struct live_stage *stage, const struct trial_rung *rung)
     const struct workload_trials *t = &stage->cojob->trials;
     size_t i = (rung - stage->rungs) % t->n_rungs;
 
-    return trials_after(&t->rungs[i], t->n_rungs - i, t->eta);
+    return trials_after(rung, t->n_rungs - i, t->eta);
 }
 
 /* Lets 'job' go on to 'rung'. */

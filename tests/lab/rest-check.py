@@ -7,6 +7,7 @@ PLACE is a unix socket, or HOST:PORT,KEY,CERTIFICATE,CA of TLS.
 
 openapi FILE      replies match docs/openapi.json, and all of it is served
 writes ACTOR COJOB        changes, repeated and wrong ones
+trials COJOB      a search that judges its trials one by one
 events            events as they happen, and after a break
 away              a database that hangs causes 503, also for many requests
 deaf SECONDS      a client that does not read its events is disconnected
@@ -244,6 +245,69 @@ def writes(actor, name):
         and {d["actor"] for d in log} == {actor})
 
 
+def explain(job, beginning):
+    """Returns the explanation of 'job' once it has a sentence that begins
+    so."""
+    for _ in range(100):
+        reply = ask("GET", f"/v1/explain/{job}")[2]
+        if any(re.match(beginning, why) for why in reply.get("why", ())):
+            return reply
+        time.sleep(0.1)
+    sys.exit(f"rest-check.py: {job}: no {beginning}: {reply}")
+
+
+def trials(name):
+    cojob = "/v1/cojobs/" + name
+    stage = {"method": "asynchronous", "eta": 3, "to_come": 6, "rungs": [
+        {"iterations": n} for n in (12, 36, 108)]}
+    answers(200, "PUT", cojob)
+    for i in range(4):
+        answers(200, "PUT", f"{cojob}/jobs/t{i}", {
+            "workers": [{"host": "h0"}], "model_bytes": 1000000})
+    for wrong, error in (({"eta": 1}, "/eta: "), ({"method": "x"}, "/method: "),
+                         ({"trials": "x"}, "/trials: "),
+                         ({"rungs": []}, "/rungs: "),
+                         ({"method": "synchronous"}, "/keep: ")):
+        answers(400, "PUT", cojob + "/stages/0",
+                {**stage, "jobs": ["t0"], **wrong}, error)
+    for changed in (True, False):
+        expect("trials", answers(200, "PUT", cojob + "/stages/0", {
+            **stage, "jobs": ["t0", "t1", "t2"]})["changed"] == changed)
+    explain(f"{name}/t0", "its search judges trials one by one")
+    for job, limit, last in ("t0", 0.8, 12), ("t1", 0.3, 10), ("t2", 0.9, 10):
+        for k in range(1, last + 1):
+            answers(200, "POST", f"{cojob}/jobs/{job}/progress", {
+                "iteration": k, "metric": "accuracy",
+                "value": limit - limit / (1 + k)})
+    for left in range(100, 0, -1):      # Those that begin are not yet.
+        if len({explain(f"{name}/t{i}", "its search ")["rank"]
+                for i in range(3)}) == 1:
+            break
+        expect("equal", left > 1)
+        time.sleep(0.1)
+    began = ask("GET", cojob)[2]["stages"][0]["began"]
+
+    # t0 was at the rung with 0.74 and is gone, and t3 begins.
+    answers(200, "PUT", cojob + "/stages/0", {
+        **stage, "jobs": ["t1", "t2", "t3"], "trials": "promising"})
+    best = explain(f"{name}/t2", "chance [5-9][0-9] % .* (first of its search$"
+                   "|behind trial t3, )")   # Which begins.
+    explain(f"{name}/t1", "chance [12]?[0-9] % to pass the rung at iteration "
+            "12 by .* behind trial t[23], and it keeps the min share ")
+    explain(f"{name}/t3", "chance 33 % ")
+    expect(f"{best}", best["next_rung"] == 12 and best["chance"] > 0.5
+           and best["search_work_s"] > 0)
+    reply = ask("GET", cojob)[2]
+    expect(f"one stage: {reply}", [
+        (s["began"], sorted(s["jobs"]), s["method"], s["iterations"])
+        for s in reply["stages"]] == [
+            (began, ["t1", "t2", "t3"], "asynchronous", 108)])
+    expect("none", answers(200, "PUT", cojob + "/stages/0", {
+        **stage, "jobs": []})["changed"])
+    for path in "/stages/0", "":
+        answers(200, "DELETE", cojob + path)
+
+
 def limited(name, other):
     cojob = "/v1/cojobs/" + name
     answers(403, "PUT", cojob, {"uid": 1}, "/uid: ")
@@ -427,6 +491,6 @@ def status():
 
 PLACE = sys.argv[1]
 {"openapi": openapi, "writes": writes, "events": events, "deaf": deaf, "away": away,
- "full": full, "metrics": metrics, "status": status,
+ "full": full, "metrics": metrics, "status": status, "trials": trials,
  "limited": limited}[
      sys.argv[2]](*sys.argv[3:])

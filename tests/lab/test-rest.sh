@@ -43,6 +43,7 @@ await "agents connect" connected
 
 check "$socket" openapi "$SOURCE/docs/openapi.json"
 check "$socket" writes "$(id -un)" asha-9
+check "$socket" trials one-by-one
 check "$socket" events
 check "$socket" full
 check "$socket" metrics "$SOURCE/packaging/grafana/stagecoach.json" \

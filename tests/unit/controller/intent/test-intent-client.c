@@ -55,6 +55,28 @@ static const struct intent_edit stage_begin = {
     .jobs = jobs,
     .n = 3,
 };
+static const struct search_rung trial_rungs[] = { { 10, 0 }, { 30, 0 } };
+static const struct intent_edit trials_begin = {
+    .kind = INTENT_STAGE_BEGIN,
+    .cojob = "asha",
+    .rung = 2,
+    .rungs = trial_rungs,
+    .n_rungs = 2,
+    .jobs = jobs,
+    .n = 3,
+    .eta = 3,
+    .to_come = 7,
+    .trials = "promising",
+};
+static const struct intent_edit trials_gone = {
+    .kind = INTENT_STAGE_BEGIN,
+    .cojob = "asha",
+    .rung = 2,
+    .rungs = trial_rungs,
+    .n_rungs = 2,
+    .jobs = jobs,
+    .eta = 3,
+};
 static const struct intent_edit stage_end = {
     .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
 };
@@ -68,10 +90,11 @@ static const struct intent_edit cojob_end = {
 SERVER_TEST(each_kind_of_edit_is_written_or_refused)
 {
     const struct intent_edit *const edits[] = {
-        &cojob_begin, &cojob_begin, &job_begin, &job_begin, &stage_begin,
-        &stage_begin, &stage_end, &stage_end, &job_end, &cojob_end, &cojob_end,
+        &cojob_begin, &cojob_begin, &job_begin, &job_begin,    &stage_begin,
+        &stage_begin, &stage_end,   &stage_end, &trials_begin, &trials_gone,
+        &job_end,     &cojob_end,   &cojob_end,
     };
-    struct intent_edit too_many = stage_begin;
+    struct intent_edit too_many = stage_begin, trials = stage_begin;
     enum intent_result result;
     struct intent_client *ic;
 
@@ -94,6 +117,11 @@ SERVER_TEST(each_kind_of_edit_is_written_or_refused)
     too_many.rungs = (struct search_rung[]){ { 10, 1 }, { 10, 1 } };
     assert_says(intent_client_write(ic, &too_many, &result),
                 "rungs: 10 iterations after 10; expected at least 11");
+    trials.rungs = rungs;
+    trials.eta = 3;
+    assert_says(intent_client_write(ic, &trials, NULL),
+                "rungs: keep 2 of trials that are judged one by one; expected "
+                "none, by eta");
     assert_says(intent_client_write(ic,
                                     &(struct intent_edit){
                                         .kind = INTENT_JOB_END,
