@@ -835,31 +835,52 @@ forget_stage(struct cluster *c, const struct stage *stage)
     }
 }
 
-/* Moves a stage that has ended to the cluster's 'ended'. */
-static void
-move_to_ended(struct cluster *c, struct stage *stage)
+/* Counts what the jobs of 'stage', which ends, have done in it.  Returns the
+ * iterations of all of them. */
+static double
+count_done(struct stage *stage)
 {
+    const struct shash_node *node;
     double all = 0;
 
-    for (size_t i = 0; i < stage->n_jobs; i++) {
+    for (size_t i = 0; !stage->trials.n && i < stage->n_jobs; i++) {
         int64_t done = MIN(stage->jobs[i]->iteration, stage->iterations)
                        - stage->first_iteration;
 
         stage->done = MAX(stage->done, done);
         all += MAX(done, 0);
     }
-    stage->cojob->served +=
-        stage->work * (stage->trials.n ? stage_trials_done(stage) : all);
+    SHASH_FOR_EACH (node, &stage->cojob->jobs) {
+        const struct job *job = node->data;
+
+        if (stage->trials.n && job->stage == stage) {
+            stage->done = MAX(stage->done, job->iteration);
+            all += MAX(job->iteration, 0);
+        }
+    }
+    return all;
+}
+
+/* Moves a stage that has ended to the cluster's 'ended'. */
+static void
+move_to_ended(struct cluster *c, struct stage *stage)
+{
+    double all = count_done(stage);
+
+    stage->cojob->served += stage->work * all;
     ovs_list_remove(&stage->node);
     if (stage->plain.id) {
-        int64_t announced = stage->iterations - stage->first_iteration;
+        double announced =
+            (stage->trials.n ? all + stage_trials_left(stage)
+                             : stage->iterations - stage->first_iteration);
+        double done = stage->trials.n ? all : stage->done;
 
         stage->cojob->plain = stage->plain;
         plain_next(&stage->cojob->plain,
                    (stage->end_ms - stage->begin_ms) / 1000.0);
-        if (stage->done > 0 && stage->done < announced) {
-            stage->plain.end -= plain_stage(&stage->plain)
-                                * (announced - stage->done) / announced;
+        if (done > 0 && done < announced) {
+            stage->plain.end -=
+                plain_stage(&stage->plain) * (announced - done) / announced;
         }
     }
     stage->cojob = NULL;

@@ -210,6 +210,7 @@ FIXTURE_TEST(metrics_count_at_rungs)
 FIXTURE_TEST(all_trials_were_served)
 {
     struct cojob *cojob;
+    struct stage *stage;
 
     give_trials(f, "tu", 0, -1, 1000);
     report(f, "a/t", 10, 0.1);
@@ -218,9 +219,11 @@ FIXTURE_TEST(all_trials_were_served)
     report(f, "a/u", 30, 0.4);
     assert_true(decide_run(f->d, 1000));
     cojob = find_job(f, "a/u")->cojob;
+    stage = find_job(f, "a/u")->stage;
     cluster_intent_begin(f->c);
     cluster_put_cojob(f->c, "a", 1, true);
     cojob_put_stage(f->c, cojob, 0, f->began, f->began + 1, rungs[2]);
     cluster_intent_end(f->c);
     assert_float_equal(cojob->served, 40 * WORK, 1e-9);
+    assert_int_equal(stage->done, 30);
 }
