@@ -173,7 +173,6 @@ load_stage(struct cluster *c, struct cojob *cojob,
 
         load_trials(stage, row);
         stage->announcement = intent_announcement(cojob_row, row);
-        stage->announcement.later += stage_trials_later(&stage->trials);
         stage->announcement.understated = understated; /* Counted, not in the
                                                         * row. */
         free(stage->later);
@@ -187,6 +186,9 @@ load_stage(struct cluster *c, struct cojob *cojob,
         if (job) {
             stage_put_job(stage, job);
         }
+    }
+    if (stage) {
+        stage_trials_announced(stage);
     }
 }
 

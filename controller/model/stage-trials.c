@@ -125,19 +125,47 @@ stage_iterations(const struct stage *stage)
 }
 
 double
-stage_trials_later(const struct stage_trials *t)
-{
-    return (t->n ? t->to_come
-                       * (t->rungs->iterations
-                          + trials_after(t->rungs, t->n, t->eta))
-                 : 0);
-}
-
-double
 stage_trials_left(const struct stage *stage)
 {
     return (stage->trials.n
                 ? stage_iterations(stage) + stage_trials_later(&stage->trials)
                       - stage_trials_done(stage)
                 : 0);
+}
+
+/* Returns the iterations that are expected of a trial. */
+static double
+expected_of_trial(const struct stage_trials *t)
+{
+    return t->rungs->iterations + trials_after(t->rungs, t->n, t->eta);
+}
+
+double
+stage_trials_later(const struct stage_trials *t)
+{
+    return t->n ? t->to_come * expected_of_trial(t) : 0;
+}
+
+void
+stage_trials_announced(struct stage *stage)
+{
+    struct stage_trials *t = &stage->trials;
+    double each = t->n ? expected_of_trial(t) : 0;
+    const struct shash_node *node;
+    int64_t begun = 0, hidden;
+
+    if (!t->n) {
+        return;
+    }
+    SHASH_FOR_EACH (node, &stage->cojob->jobs) {
+        begun += ((const struct job *) node->data)->stage == stage;
+    }
+    if (!t->known) {
+        t->known = begun + t->to_come;
+        t->begun = begun;
+    }
+    hidden = MAX(begun + t->to_come - t->known, 0);
+    stage->announcement.later = each * t->to_come;
+    stage->announcement.after_first = each * (begun - t->begun);
+    stage->announcement.hidden = each * hidden;
 }

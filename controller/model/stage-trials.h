@@ -11,6 +11,8 @@
  * trials report, to know with which metrics others have been at a rung.
  *
  *    stage_trials_set(&stage->trials, iterations, n);  // Each announcement.
+ *    ...stage_put_job(stage, job)...
+ *    stage_trials_announced(stage);
  *    stage_trials_note(job, iteration);                // Each report.
  *    ...stage_target(stage, job)...
  *
@@ -33,6 +35,9 @@ struct stage_trials {
     int order;       /* The owner's choice, an enum order_trials, or -1 for the
                       * policy's. */
     int64_t to_come; /* Trials that have not begun. */
+    int64_t known;   /* Those that had begun or were to come when the stage
+                      * was first known, 0 before. */
+    int64_t begun;   /* Those that had begun then. */
     struct trial_rung *rungs;
     size_t n; /* Of 'rungs', at least 1. */
 };
@@ -40,6 +45,11 @@ struct stage_trials {
 void stage_trials_set(struct stage_trials *, const int64_t *iterations,
                       size_t n);
 void stage_trials_uninit(struct stage_trials *);
+
+/* Sets what the announcement of an asynchronous 'stage' has of its trials to
+ * come, and what the search had hidden: trials that it did not announce at
+ * first, see order/problem/announcement.h. */
+void stage_trials_announced(struct stage *);
 
 /* 'job' has reported its metric after 'iteration'.  Of several rungs that this
  * passes the last counts. */

@@ -16,7 +16,7 @@ import unittest
 import optuna
 
 from fake_agent import FakeAgent
-from fake_rest import FakeRest
+from fake_rest import AtOnce, FakeRest
 
 FILE = sys.argv.pop()
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -30,13 +30,6 @@ def load():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-class AtOnce:
-    """Announces in the thread that asks for it, so that none is left out."""
-
-    def submit(self, call, *args):
-        call(*args)
 
 
 def wrap(inner, last=18, **more):

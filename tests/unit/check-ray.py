@@ -18,7 +18,7 @@ import unittest
 
 from case_lines import case
 from fake_agent import FakeAgent
-from fake_rest import FakeRest
+from fake_rest import AtOnce, FakeRest
 
 FILE = sys.argv.pop()
 
@@ -37,13 +37,6 @@ class Callback:
 
     def on_experiment_end(self, trials, **info):
         pass
-
-
-class AtOnce:
-    """Announces in the thread that asks for it, so that none is left out."""
-
-    def submit(self, call, *args):
-        call(*args)
 
 
 class Trial:

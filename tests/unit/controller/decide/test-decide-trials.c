@@ -44,7 +44,6 @@ give_trials(struct fixture *f, const char *names, int64_t to_come, int order,
     stage->trials.order = order;
     stage->trials.to_come = to_come;
     stage_trials_set(&stage->trials, rungs, ARRAY_SIZE(rungs));
-    stage->announcement.later = stage_trials_later(&stage->trials);
     for (const char *t = "tuvw"; *t; t++) {
         const char name[] = { *t, '\0' };
         bool runs = strchr(names, *t);
@@ -58,6 +57,7 @@ give_trials(struct fixture *f, const char *names, int64_t to_come, int order,
             stage_put_job(stage, job);
         }
     }
+    stage_trials_announced(stage);
     cojob = cluster_put_cojob(f->c, "b", 1, true);
     stage = cojob_put_stage(f->c, cojob, 0, f->began, 0, others);
     stage_put_job(stage, cojob_put_job(f->c, cojob, "j", true, 1000, 125000));
@@ -108,9 +108,9 @@ FIXTURE_TEST(trials_of_a_search_are_equal)
 
     give_trials(f, "uvw", 0, -1, 40); /* A trial begins, and one has ended. */
     report(f, "a/w", 1, 0);
-    decides(f, 3000, "b/j 0/0 a/u 1/1 a/v 1/1 a/w 1/1");
+    decides(f, 11000, "b/j 0/0 a/u 1/1 a/v 1/1 a/w 1/1");
     give_trials(f, "uvw", 0, -1, 1000);
-    decides(f, 5000, "a/u 0/0 a/v 0/0 a/w 0/0 b/j 3/1");
+    decides(f, 21000, "a/u 0/0 a/v 0/0 a/w 0/0 b/j 3/1");
 }
 
 /* What it has done, has to do to the next rungs, and is to come. */
@@ -121,18 +121,18 @@ FIXTURE_TEST(a_search_goes_by_all_that_it_needs)
     assert_float_equal(explained(f, "a/t", "search_work_s"),
                        3 * EXPECTED * WORK, 1e-9);
     give_trials(f, "t", 5, -1, 3 * EXPECTED + 1);
-    assert_true(decide_run(f->d, 3000));
+    assert_true(decide_run(f->d, 11000));
     assert_float_equal(explained(f, "a/t", "search_work_s"),
                        6 * EXPECTED * WORK, 1e-9);
 
     /* Of 20 iterations to the next rung a third go on for 60. */
     give_trials(f, "t", 0, -1, 100);
     report(f, "a/t", 10, 0);
-    assert_true(decide_run(f->d, 5000));
+    assert_true(decide_run(f->d, 21000));
     assert_float_equal(explained(f, "a/t", "iterations_left"), 20, 0);
     assert_float_equal(explained(f, "a/t", "search_work_s"), 40 * WORK, 1e-9);
     report(f, "a/t", 29, 0);
-    assert_true(decide_run(f->d, 7000));
+    assert_true(decide_run(f->d, 31000));
     assert_float_equal(explained(f, "a/t", "iterations_left"), 1, 0);
 }
 
@@ -164,7 +164,7 @@ FIXTURE_TEST(promising_trials_go_first)
         give_trials(f, "tu", 0, cases[i].owner, 1000);
         let_learn(f, "a/t", 1, 8, 0.2);
         let_learn(f, "a/u", 1, 8, 0.9);
-        assert_true(decide_run(f->d, 1000 + 2000 * i));
+        assert_true(decide_run(f->d, 1000 + 10000 * i));
         assert_int_equal(rank(f, "a/u"), 0);
         assert_int_equal(rank(f, "a/t") > 0, cases[i].promising);
         assert_int_equal(level(f, "a/t") > 0, cases[i].promising);
@@ -204,6 +204,23 @@ FIXTURE_TEST(metrics_count_at_rungs)
     report(f, "a/v", 95, 0.6);
     assert_int_equal(stage->trials.rungs[2].n, 1);
     assert_float_equal(stage_trials_done(stage), 12 + 10 + 95, 0);
+}
+
+/* It looked smaller than it is. */
+FIXTURE_TEST(trials_that_were_not_announced_were_hidden)
+{
+    const struct announcement *a;
+
+    give_trials(f, "t", 2, -1, 1000);
+    a = &find_job(f, "a/t")->stage->announcement;
+    give_trials(f, "tu", 1, -1, 1000);
+    give_trials(f, "uv", 0, -1, 1000);
+    assert_float_equal(a->after_first, 2 * EXPECTED, 1e-9);
+    assert_float_equal(a->hidden + a->later, 0, 0);
+    give_trials(f, "vw", 5, -1, 1000);
+    assert_float_equal(a->after_first, 3 * EXPECTED, 1e-9);
+    assert_float_equal(a->later, 5 * EXPECTED, 1e-9);
+    assert_float_equal(a->hidden, 6 * EXPECTED, 1e-9);
 }
 
 /* What its trials did counts for the owner, also that of those that left. */

@@ -68,15 +68,6 @@ static const struct intent_edit trials_begin = {
     .to_come = 7,
     .trials = "promising",
 };
-static const struct intent_edit trials_gone = {
-    .kind = INTENT_STAGE_BEGIN,
-    .cojob = "asha",
-    .rung = 2,
-    .rungs = trial_rungs,
-    .n_rungs = 2,
-    .jobs = jobs,
-    .eta = 3,
-};
 static const struct intent_edit stage_end = {
     .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
 };
@@ -89,6 +80,7 @@ static const struct intent_edit cojob_end = {
 
 SERVER_TEST(each_kind_of_edit_is_written_or_refused)
 {
+    struct intent_edit trials_gone = trials_begin;
     const struct intent_edit *const edits[] = {
         &cojob_begin, &cojob_begin, &job_begin, &job_begin,    &stage_begin,
         &stage_begin, &stage_end,   &stage_end, &trials_begin, &trials_gone,
@@ -101,6 +93,7 @@ SERVER_TEST(each_kind_of_edit_is_written_or_refused)
     if (!f->file) {
         skip();
     }
+    trials_gone.n = trials_gone.to_come = 0;
     test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
     assert_says(intent_client_write(ic, &stage_begin, &result),
