@@ -97,25 +97,28 @@ first_weights_place(struct job_assignments *assigned,
     free(bytes);
 }
 
-/* Returns true if 'a' and 'b' are trials of one search that are equal. */
+/* Returns true if 'a' and 'b' are of one stage in an order of 'whole' stages,
+ * or equal trials of one search. */
 static bool
-are_equal(const struct job_assignment *a, const struct job_assignment *b)
+are_alike(const struct job_assignment *a, const struct job_assignment *b,
+          bool whole)
 {
-    return (a->dj->traits.group && a->dj->traits.group == b->dj->traits.group
+    size_t group = a->dj->traits.group;
+
+    return ((whole ? a->dj->stage == b->dj->stage
+                   : group && group == b->dj->traits.group)
             && a->moved == b->moved
             && decide_override_class(a->dj) == decide_override_class(b->dj));
 }
 
-/* Numbers the jobs of an order of iterations by their places. */
 static void
-number_ranks(struct job_assignments *assigned)
+number_ranks(struct job_assignments *assigned, bool whole)
 {
     struct job_assignment *jobs = assigned->jobs;
 
-    for (size_t k = 0; k < assigned->n_jobs; k++) {
-        jobs[k].rank = k && are_equal(&jobs[k - 1], &jobs[k])
-                           ? jobs[k - 1].rank
-                           : (int) k;
+    for (size_t k = 1; k < assigned->n_jobs; k++) {
+        jobs[k].rank =
+            jobs[k - 1].rank + !are_alike(&jobs[k - 1], &jobs[k], whole);
     }
 }
 
@@ -161,14 +164,6 @@ static int
 override_class(const struct slack_job *job)
 {
     return decide_override_class(job->owner);
-}
-
-/* Returns true if 'a' and 'b' are of one stage and no override of a job
- * separates them. */
-static bool
-are_alike(const struct slack_job *a, const struct slack_job *b)
-{
-    return a->stage == b->stage && override_class(a) == override_class(b);
 }
 
 /* Sorts by the class of the override; a stable sort. */
@@ -232,9 +227,6 @@ assign_by_slack(struct job_assignments *assigned,
             .dj = jobs[k].owner,
             .level = jobs[k].level,
             .slack = jobs[k].slack,
-            .rank = k ? assigned->jobs[k - 1].rank
-                            + !(whole && are_alike(&jobs[k - 1], &jobs[k]))
-                      : 0,
         };
     }
     free(jobs);
@@ -461,9 +453,7 @@ job_assignments_init(struct job_assignments *assigned,
     }
     decide_override_levels(policy, assigned->jobs, assigned->n_jobs);
     first_weights_place(assigned, policy);
-    if (!order_is_whole(policy->order.kind)) {
-        number_ranks(assigned);
-    }
+    number_ranks(assigned, order_is_whole(policy->order.kind));
     mark_waiting(assigned, dp->op->n_ports,
                  order_classes[policy->order.kind].service
                  == ORDER_SERVICE_SHARE);

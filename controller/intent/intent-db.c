@@ -155,7 +155,7 @@ load_trials(struct stage *stage, const struct intentrec_stage *row)
     t->order = (!row->trials                        ? -1
                 : !strcmp(row->trials, "promising") ? ORDER_TRIALS_PROMISING
                                                     : ORDER_TRIALS_NEUTRAL);
-    stage_trials_set(t, row->key_rungs, row->eta > 0 ? row->n_rungs : 0);
+    stage_trials_set(t, row->key_rungs, row->eta >= 2 ? row->n_rungs : 0);
 }
 
 static void
