@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/decide/decide-outlook.h"
+#include "controller/decide/decide-problem.h"
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
@@ -204,6 +206,35 @@ FIXTURE_TEST(metrics_count_at_rungs)
     report(f, "a/v", 95, 0.6);
     assert_int_equal(stage->trials.rungs[2].n, 1);
     assert_float_equal(stage_trials_done(stage), 12 + 10 + 95, 0);
+}
+
+/* Two of them run and do equal parts of it. */
+FIXTURE_TEST(plans_go_through_all_that_a_search_needs)
+{
+    static const double ends[] = { 3, 4 };
+    struct order_problem *op = order_problem_create(1);
+    struct order_problem *whole = order_problem_create(1);
+    struct decide_outlook *outlook;
+    const struct judge_search *a;
+    struct decide_problem dp;
+
+    give_trials(f, "tu", 4, -1, 100);
+    report(f, "a/t", 10, 0);
+    decide_problem_init(&dp, op, whole, f->c, f->stage, ORDER_UNIT_ITERATION,
+                        1000);
+    outlook = decide_outlook_create(&dp, f->c, f->stage, ends, 1000);
+    a = outlook->situation.searches;
+    a += a->n_jobs == 1;
+    assert_int_equal(a->n_jobs, 2);
+    assert_int_equal(a->n_rungs, 1);
+    assert_int_equal(a->rungs[0].iterations,
+                     lround((10 + 40 + 5 * EXPECTED) / 2));
+    assert_int_equal(outlook->situation.jobs[a->first_job].iterations,
+                     lround((40 + 5 * EXPECTED) / 2));
+    decide_outlook_destroy(outlook);
+    decide_problem_uninit(&dp);
+    order_problem_destroy(whole);
+    order_problem_destroy(op);
 }
 
 /* It looked smaller than it is. */
