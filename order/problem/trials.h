@@ -89,7 +89,8 @@ struct trial {
     double promise;  /* Above 0; 1 for the most promising one. */
 };
 
-/* Sets 'chance' and 'promise' of the 'n' running trials of a search. */
+/* Sets 'chance' and 'promise' of the 'n' running trials of a search.
+ * O(n^2). */
 void trials_promise(struct trial *, size_t n, double eta);
 
 #endif /* order/problem/trials.h */
