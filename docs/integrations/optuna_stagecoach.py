@@ -6,6 +6,7 @@ import os
 import sys
 from optuna.pruners import BasePruner
 from optuna.study import StudyDirection
+from optuna.trial import TrialState
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 from stagecoach_client import (  # noqa: E402
@@ -64,7 +65,8 @@ class Stagecoach(BasePruner):
     @quietly
     def announce(self, study, gone=None):   # Other processes' trials, too.
         with self.lock:
-            trials, jobs = study.get_trials(deepcopy=False), {}
+            trials, jobs = [t for t in study.get_trials(deepcopy=False)
+                            if t.state != TrialState.WAITING], {}
             for t in trials:
                 running = jobs.setdefault(self.bracket_of(study, t), [])
                 out = t.state.is_finished() or gone and gone.number == t.number

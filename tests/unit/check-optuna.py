@@ -123,6 +123,7 @@ class Optuna(unittest.TestCase):
                       bytes_per_iteration=4000000, trials="promising")
         study = optuna.create_study(pruner=pruner, direction="maximize")
         trials = [study.ask() for _ in range(3)]
+        study.enqueue_trial({})         # It has not begun.
         for trial in trials[1:]:
             trial.report(1, 2)
             trial.should_prune()
