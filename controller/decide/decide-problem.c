@@ -549,7 +549,8 @@ weigh_iterations(struct decide_problem *dp, const struct policy *policy,
         const struct iteration_need *need = &dp->needs[dj->stage];
         struct iteration_need planned = *need;
 
-        planned.weight *= dj->promise / dj->job->factor;
+        planned.weight /= dj->job->factor;
+        planned.weight *= dj->promise;
         dj->urgency = iteration_urgency(need, dj->isolated);
         order_problem_set_weight(
             dp->op, dj->entry,
