@@ -564,8 +564,8 @@ run_lease(struct agent *a, long long now)
     }
 }
 
-/* Only a shim removes tags, one that says so: without it they would be passed
- * on.  While the agent is not connected, the shim is as before. */
+/* Only a shim removes tags, and it reports that it does: without it they would
+ * be passed on.  While the agent is not connected, the shim is as before. */
 static void
 run_tags(struct agent *a, const struct actuator_status *status)
 {

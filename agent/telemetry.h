@@ -49,7 +49,7 @@ struct telemetry;
 
 /* Notification of the controller, once a second. */
 struct telemetry_lease {
-    int64_t generation;         /* Generation whose order is valid. */
+    int64_t generation;         /* Generation that has the valid order. */
     int64_t lease_ms;           /* Validity of the order, in ms from now. */
     int64_t report_ms;          /* For report_set_window(), 0 if not sent. */
     bool pairs;                 /* See links.h. */
@@ -88,8 +88,8 @@ struct json *telemetry_to_json(const struct telemetry *);
 /* All zeros initially. */
 struct peers {
     struct json *report;   /* Of the last list, NULL once it is taken. */
-    struct shim_key *keys; /* PEERS_MAX_KEYS, NULL before the first; also
-                            * of addresses whose key was removed. */
+    struct shim_key *keys; /* PEERS_MAX_KEYS, NULL before the first; also of
+                            * addresses that have no key any more. */
     size_t n_keys;
 };
 

@@ -67,8 +67,8 @@ put_stage(struct history_feed *feed, const struct stage *stage, bool announced)
     json_destroy(record);
 }
 
-/* Takes what jobs have done that nobody has announced; if 'all', also what
- * they are doing.  If 'write', writes it. */
+/* Takes what jobs without an announcement have done; if 'all', also what they
+ * are doing.  If 'write', writes it. */
 static void
 put_unannounced(struct history_feed *feed, bool all, bool write)
 {

@@ -24,7 +24,7 @@ const char *const policy_trusts[] = { "registered", "environment", NULL };
 
 static const uint8_t default_dscps[SHIM_N_LEVELS] = SHIM_LEVEL_DSCPS;
 
-/* Functions that tell which orders read a member; NULL is all. */
+/* Functions that return whether an order reads a member; NULL is all. */
 
 static bool
 is_sincronia(enum order_kind kind)
@@ -234,7 +234,7 @@ check_dscp(const char *member, int dscp, void *check_)
     }
 }
 
-/* Reports levels of the same DSCP, which nothing could tell apart. */
+/* Reports levels of the same DSCP, which nothing could distinguish. */
 static void
 check_levels(const struct json_at *top, const struct policy *policy)
 {

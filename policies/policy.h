@@ -83,7 +83,8 @@ struct policy {
     char *description;          /* For people; may be empty. */
     char *text;                 /* The JSON of the policy. */
     char hash[17];              /* Hash of 'text', 16 hex digits. */
-    struct order_options order; /* 'n_levels' is that of this policy. */
+    struct order_options order; /* 'n_levels' is the number of levels of this
+                                 * policy. */
     enum policy_trust trust;
     struct policy_factors users, cojobs;        /* See policy_weight(). */
     double weight_limit; /* Of a cojob of a client of role user. */
@@ -111,7 +112,7 @@ struct policy {
                                  * searches still need. */
     double aging_s;             /* See order_problem_age(). */
     double aging_slowdown;      /* See order_problem_age(). */
-    double objective_latest;    /* Of searches whose jobs iterate, see
+    double objective_latest;    /* Of searches with jobs that iterate, see
                                  * lateness.h. */
     double owner_memory_s;      /* Time in which half of what an owner was
                                  * served is forgotten, see account.h; 0: it

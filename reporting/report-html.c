@@ -79,7 +79,7 @@ put_head(FILE *stream, const char *name, const char *suffix)
     fprintf(stream, "%s</th>", suffix);
 }
 
-/* Begins a table whose first columns are 'names', null-terminated. */
+/* Begins a table with the first columns 'names', null-terminated. */
 static void
 begin_table(FILE *stream, const char *class, const char *const names[])
 {

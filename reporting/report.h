@@ -180,7 +180,7 @@ struct report_policy {
     double early_s;             /* Mean over jobs of the seconds from the begin
                                  * of the search until they reported 0.9 of
                                  * their last accuracy. */
-    double ratio;               /* mean_sct_s divided by that of the
+    double ratio;               /* mean_sct_s divided by mean_sct_s of the
                                  * baseline. */
     double searches_vs_baseline[REPORT_N_SEARCH_RATIOS];
 };

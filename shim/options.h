@@ -38,7 +38,7 @@ struct options {
     bool take_over;             /* From the shim that has 'control'. */
     uint32_t late_us;           /* That the loop may come late. */
     enum loop_poll poll;
-    struct prefix_list tunnels; /* Endpoints of tunnels whose inner flows
+    struct prefix_list tunnels; /* Endpoints of tunnels with inner flows that
                                  * count. */
     bool cc;                    /* Congestion control. */
     uint64_t downlink_bps;

@@ -44,7 +44,7 @@ struct intent_edit {
     const char *cojob;
     const char *job;
     const char *owner;          /* NULL: the user of this process. */
-    long long uid;              /* User whose processes the jobs have, with
+    long long uid;              /* User of the processes of the jobs, with
                                  * 'owner'; 0: of any user. */
     bool as_user;               /* Refused unless the cojob is one of 'owner'
                                  * with 'uid', ended or new. */

@@ -28,8 +28,8 @@ struct translation {
     const char *p;              /* Next byte of the expression. */
     FILE *out;                  /* Stream of the result. */
     char quantifier;            /* '*', '+' or '?' that is not yet in the
-                                 * result, because another may follow; 0 if
-                                 * there is none. */
+                                 * result, because another may follow; 0
+                                 * without one. */
     bool alternatives;          /* There is a '|' outside of groups. */
     char *error;                /* NULL, or the first error. */
 };
@@ -60,7 +60,7 @@ end_quantifier(struct translation *t)
     }
 }
 
-/* Translates the escape whose backslash is before 't->p'. */
+/* Translates the escape with its backslash before 't->p'. */
 static void
 translate_escape(struct translation *t)
 {
@@ -118,7 +118,7 @@ translate_class(struct translation *t)
     t->p = end + 2;
 }
 
-/* Translates the bracket expression whose '[' is before 't->p'. */
+/* Translates the bracket expression with its '[' before 't->p'. */
 static void
 translate_bracket(struct translation *t)
 {

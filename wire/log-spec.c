@@ -74,7 +74,7 @@ find_end(const char *text)
  * without its location. */
 
 /* A value must be one element of the format of the command line, which is also
- * that of log_spec_to_text(). */
+ * the format of log_spec_to_text(). */
 static char *
 check_element(const char *text)
 {

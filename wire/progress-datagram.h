@@ -10,9 +10,9 @@
  *
  *    char *error = progress_parse(data, size, name, &progress);
  *
- * docs/interfaces.md lists the members, of which progress-json.h reads those
- * of the progress.  Unknown members are ignored, because an older agent must
- * accept the datagrams of newer jobs.
+ * docs/interfaces.md lists the members; progress-json.h reads those of the
+ * progress.  Unknown members are ignored, because an older agent must accept
+ * the datagrams of newer jobs.
  *
  * No state.  Thread-safe. */
 
@@ -31,8 +31,8 @@
 struct progress {
     int64_t iteration;          /* Completed iterations since the beginning
                                  * of the job, -1 if there is a port only. */
-    uint16_t control_port;      /* TCP or UDP port whose flows are in the
-                                 * control class, or 0. */
+    uint16_t control_port;      /* TCP or UDP port of flows in the control
+                                 * class, or 0. */
     int64_t stage;              /* Rung, -1 if unknown. */
     int64_t time;               /* ms since the epoch by the job's clock, 0
                                  * if unknown. */

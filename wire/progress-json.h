@@ -24,7 +24,7 @@
 struct progress;
 
 /* Returns JSON in which NaN, Infinity and -Infinity are empty texts, or NULL
- * if it is none. */
+ * if 'text' is not JSON. */
 cJSON *progress_json_parse(const char *text, size_t size);
 
 /* Reads the members "iteration" (required, unless there is a "control_port"),

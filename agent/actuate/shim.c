@@ -447,7 +447,7 @@ send_lease(struct shim_actuator *s, long long now)
     send_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
 
-/* Sends a part of 'wanted' if it differs from 'told', the part that was sent
+/* Sends a part of 'wanted' if it differs from 'sent', the part that was sent
  * last. */
 static void
 tell(struct shim_actuator *s, enum shim_msg_type type, const void *wanted,

@@ -475,7 +475,7 @@ check_ports(struct doctor *d)
  *
  * The programs of the agent need the socket of a packet (identity.h), which
  * GRO and XDP at the host's end of a pod's interface take away, and bits of
- * the mark, of which Cilium uses nearly all.  Without TCX a filter of another
+ * the mark, nearly all of which Cilium uses.  Without TCX a filter of another
  * program may run before the agent's.  What a pod or guest sends by a virtual
  * function, and what WireGuard encrypts, is not seen at all.
  *

@@ -24,12 +24,12 @@ struct block {
 /* Row of a framework.  All variables that it names must be present. */
 struct row {
     const char *cojob;          /* Cojob, or its prefix. */
-    const char *cojob_variable; /* Variable whose value follows the prefix
-                                 * and '-', or is the whole name if 'cojob'
-                                 * is NULL; may be NULL. */
+    const char *cojob_variable; /* Variable with the text after the prefix and
+                                 * '-', or with the whole name if 'cojob' is
+                                 * NULL; may be NULL. */
     const char *job;            /* Variable with the job. */
     bool is_address;            /* The job begins with an address. */
-    const char *job_more;       /* Variable whose value follows after '-',
+    const char *job_more;       /* Variable with the text after a further '-',
                                  * or NULL. */
 
     /* Derives the job from the value of 'job'; returns NULL to skip the row.

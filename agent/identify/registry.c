@@ -490,7 +490,7 @@ registry_find_claim(const struct registry *r, enum claim_source source,
 }
 
 /* Returns the claim for 'what' with the highest precedence, or 'best', which
- * may be NULL, if there is none that has more than that. */
+ * may be NULL, if no claim has more than 'best'. */
 const struct claim *
 registry_best_claim(const struct registry *r, const struct claim_what *what,
                     const struct claim *best)
@@ -569,7 +569,7 @@ leave_tree(struct registry *r, struct job *job)
     job->cgroup = 0;
 }
 
-/* Notes that 'cgroup', which user 'uid' has created, is that of the job called
+/* Notes that 'cgroup', which user 'uid' has created, belongs to the job called
  * 'name'.  Returns the job, NULL if there are too many.
  *
  * Root creates cgroups for all users; then the job has the user of its

@@ -72,8 +72,8 @@ struct pairs_remote;
 struct process;
 struct waiting;
 
-/* Number of job slots: those of a shim but 0, no job, and the last one, whose
- * tag may be reserved (wire/slot-tag.h). */
+/* Number of job slots: the slots of a shim without 0, no job, and without the
+ * last one, because its tag may be reserved (wire/slot-tag.h). */
 #define REGISTRY_MAX_JOBS 1022
 
 /* Number of jobs that one user may have. */
@@ -195,7 +195,7 @@ struct job {
                                  * the job is known by claims only. */
     bool seen;                  /* Found in the current scan of the tree. */
     size_t n_claims;            /* Number of its claims. */
-    size_t n_registered;        /* Claims of 'n_claims' whose source is
+    size_t n_registered;        /* Claims of 'n_claims' from a source that
                                  * claim_source_is_registered(). */
     bool has_uid;               /* 'uid' is valid. */
     uint64_t uid;               /* User of its processes. */

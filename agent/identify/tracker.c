@@ -384,8 +384,8 @@ see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
     struct job *job = registry_see(&t->registry, name, id, uid, t->now);
     char *path = xasprintf("%s/%s", t->config.cgroup_root, name);
 
-    /* The user of a job whose cgroup root has created, unless its launcher has
-     * named it.  The first processes may still be root's. */
+    /* The user of a job if root has created its cgroup and its launcher has
+     * named no user.  The first processes may still be root's. */
     if (job && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
         && find_user(path, &uid)) {
         registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);

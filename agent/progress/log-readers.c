@@ -41,7 +41,7 @@
 VLOG_DEFINE_THIS_MODULE(log_readers);
 
 #define LOG_ENVIRON "STAGECOACH_LOG"
-#define MAX_LOOKUPS_A_RUN 8     /* Jobs whose processes are read. */
+#define MAX_LOOKUPS_A_RUN 8     /* Jobs with processes to be read. */
 #define MAX_LOOKS 16            /* Processes of a job that are read. */
 #define MAX_CGROUPS 256         /* Below one of a job that are read. */
 
@@ -55,8 +55,9 @@ VLOG_DEFINE_THIS_MODULE(log_readers);
  * their environment and their user are final only once "stagecoach run" and
  * what it executes, such as setpriv, have executed the command.  A rule needs
  * no environment, so it waits for the time RULE_LOOKUP.  A process of root may
- * be about to become another user's, whose file names must not be opened as
- * root, so root's are used from the time ROOT_LOOKUP on only. */
+ * be about to become another user's process, and the file names of that user
+ * must not be opened as root.  So processes of root are used only from the
+ * time ROOT_LOOKUP on. */
 static const int lookup_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 #define RULE_LOOKUP 2
 #define ROOT_LOOKUP 4
@@ -346,8 +347,8 @@ struct log_readers {
     struct log_rules *rules;    /* NULL without a file of rules. */
     struct ovs_list readers;    /* Contains struct log_reader. */
     struct ovs_list old;        /* Contains tails of jobs that have ended, or
-                                 * whose specification has changed, until
-                                 * their end. */
+                                 * have another specification now, until their
+                                 * end. */
 };
 
 struct log_readers *
@@ -367,7 +368,7 @@ log_readers_create(const char *cgroup_root, log_readers_func *tell)
     return lr;
 }
 
-/* Stores 'reason', of which the reader takes ownership, and logs it if it is
+/* Stores 'reason', which the reader owns from now on, and logs it if it is
  * new. */
 static void
 set_reason(struct log_reader *r, char *reason)

@@ -38,8 +38,8 @@ struct log_file {
     struct timespec mtime;      /* Of the last read. */
     char head[MAX_HEAD];        /* What the file begins with. */
     size_t n_head;
-    bool again;        /* Rewritten: until 'told' is reached, lines
-                        * are read a second time. */
+    bool again;        /* The file was rewritten: its lines up to iteration
+                        * 'reported' are read a second time. */
     long long changed; /* Time of the last change, ms. */
     int64_t told;      /* Last reported iteration. */
     struct log_decoder *decoder;

@@ -22,7 +22,7 @@
 #define KNOWN_MS 10000
 
 /* A job on more hosts has a flow for each port instead of one for each pair,
- * whose number grows with the square. */
+ * because the number of pairs grows with the square. */
 #define MAX_PAIR_HOSTS 128
 
 /* Seconds until hosts serve an order, and until an agent reports the end of a
@@ -271,7 +271,7 @@ decide_outlook_id(const struct stage *stage)
                       stage->began);
 }
 
-/* Describes stage 's', whose jobs are those of 'o' from 'first' on. */
+/* Describes stage 's'; its jobs are those of 'o' from 'first' on. */
 static struct judge_search
 describe_search(const struct decide_outlook *o,
                 const struct decide_problem *dp, const struct policy *policy,

@@ -506,8 +506,8 @@ add_job(struct decide_problem *dp, const struct policy *policy,
 }
 
 /* Sets 'op' to the problem of the running stages of 'c'; its entries are of
- * 'unit'.  For iterations, sets 'whole' to that of whole stages, with which
- * stages age.  'now' is time_msec(). */
+ * 'unit'.  For iterations, sets 'whole' to the problem of whole stages, with
+ * which stages age.  'now' is time_msec(). */
 void
 decide_problem_init(struct decide_problem *dp, struct order_problem *op,
                     struct order_problem *whole, const struct cluster *c,

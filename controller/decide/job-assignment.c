@@ -325,8 +325,8 @@ compare_places(const void *a_, const void *b_)
             : a->dj < b->dj ? -1 : a->dj > b->dj);
 }
 
-/* Stores in 'ends' when each stage of 'dp', whose iterations are ordered, ends
- * if no other begins; see job-ends.h. */
+/* Stores in 'ends' when each stage of 'dp' ends if its iterations are ordered
+ * and no other stage begins; see job-ends.h. */
 static void
 predict_iterating(const struct decide_problem *dp, double *ends)
 {

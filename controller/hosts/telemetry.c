@@ -438,8 +438,7 @@ run_connection(struct telemetry *t, struct connection *conn)
     return NULL;
 }
 
-/* A host whose agent is silent counts as disconnected until its next
- * report. */
+/* A host with a silent agent counts as disconnected until its next report. */
 static void
 check_host(struct telemetry *t, const struct connection *conn)
 {

@@ -6,7 +6,7 @@
 /* What a search announced and hid, by the stages of its cojob in the database.
  *
  * The stage before a stage is the one of the next smaller rung that had ended
- * when the stage began; a stage of which there is none is a first one.
+ * when the stage began; a stage without an announcement is a first one.
  * Nothing is kept outside of the database, so a restarted controller finds the
  * same.  Pure functions. */
 

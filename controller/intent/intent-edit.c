@@ -136,7 +136,7 @@ find_stage(const struct intentrec_cojob *cojob, int rung)
 }
 
 /* Begins a cojob.  If it was done, it begins again without jobs and stages,
- * and belongs to the user who began it again. */
+ * and belongs to the user that began it again. */
 static char *
 begin_cojob(const struct edit_ctx *ctx)
 {

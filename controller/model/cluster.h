@@ -363,7 +363,7 @@ struct cojob {
     char *name;
     char *owner;                /* User or REST client that began it, by the
                                  * intent; NULL if unknown. */
-    uint64_t uid;               /* User whose processes its jobs have, by the
+    uint64_t uid;               /* User of the processes of its jobs, by the
                                  * intent; 0: of any user. */
     struct owner *account;      /* Of that user, NULL if unknown. */
     double served;              /* Work of its ended stages, seconds of all
@@ -397,8 +397,8 @@ struct cluster {
     struct shash cojobs;        /* Name -> struct cojob. */
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
     struct unannounced *unannounced;
-    long long pairs_until;      /* time_msec() until which agents are to tell
-                                 * where jobs send to. */
+    long long pairs_until;      /* time_msec() until which agents report where
+                                 * jobs send to. */
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */

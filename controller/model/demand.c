@@ -31,7 +31,7 @@ VLOG_DEFINE_THIS_MODULE(demand);
  * First parameters are half of them; the rest is for headers. */
 #define START_SHARE 0.6
 
-/* Time for which agents tell where jobs send to, when that may show that a
+/* Time for which agents report where jobs send to, when that may show that a
  * host is one of a job's. */
 #define PAIRS_MS 10000
 
@@ -356,7 +356,7 @@ known_per_iteration(const struct job *job)
     return bytes;
 }
 
-/* Returns what is known of the hosts of 'job' other than that of 'source',
+/* Returns what is known of the hosts of 'job' other than the host of 'source',
  * which is stored in '*hostp', NULL for a REST client.  A host without an
  * agent now has moved bytes, but they do not count any more. */
 static struct progress_bound_facts

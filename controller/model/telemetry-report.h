@@ -60,7 +60,7 @@ struct telemetry_job {
     size_t n_remotes;           /* 0 if the message does not report them. */
 };
 
-/* A user who has lately asked for more than its share of a host's tables. */
+/* A user that has lately requested more than its share of a host's tables. */
 struct telemetry_user {
     char pod[65]; /* Id of the pod, or "" for a uid. */
     uint64_t uid;

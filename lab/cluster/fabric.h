@@ -78,8 +78,8 @@ void fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
  * kernel's) or "netdev", or NULL if the fabric has none; the caller frees. */
 char *fabric_datapath(const struct plan *);
 
-/* Returns one line about what chooses the queue of a packet in a fabric whose
- * Open vSwitch uses 'datapath', and whose switches are 'in_sync' with the
+/* Returns one line about what chooses the queue of a packet in a fabric of
+ * Open vSwitch with 'datapath' and with switches that are 'in_sync' with the
  * controller. */
 const char *fabric_queues_to_string(const struct plan *, const char *datapath,
                                     bool in_sync);

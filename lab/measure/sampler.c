@@ -77,8 +77,8 @@ queue_watch_destroy(struct queue_watch *qw)
     }
 }
 
-/* Adds a sample if the message is about the HTB of a port, whose backlog is
- * the sum of its queues. */
+/* Adds a sample if the message is about the HTB of a port.  The backlog of an
+ * HTB is the sum of its queues. */
 static int
 read_message(const struct nlmsghdr *nlh, void *qw_)
 {

@@ -26,7 +26,7 @@ struct stage {
     /* Seconds of the caller's clock. */
     double begin;      /* Of the first stage. */
     double seen;       /* When it has run in the real network. */
-    double end, whole; /* By the last simulation: its end, and that of all
+    double end, whole; /* By the last simulation: its end, and the end of all
                         * rungs. */
     double over;       /* End of its search in both networks. */
 };

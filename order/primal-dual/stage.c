@@ -7,18 +7,18 @@
  * starts from the best of three orders: the permutation without isolated ends,
  * the permutation with them, and smallest bottleneck first.  The second has
  * the guarantee if stages compute; the first is often better in practice.  The
- * estimate is therefore never worse than that of sincronia or sebf.
+ * estimate is therefore never worse than the estimates of sincronia and sebf.
  *
  * Where jobs iterate, entities are single iterations with the weights of
  * iteration-weight.h, see 'enum order_unit'.  They are sorted by the seconds
  * of the busiest port over the weight, unless the estimate of that order is
  * more than ITERATION_LOSS times the estimate of the permutation.  So the
- * guarantee is that of the permutation times ITERATION_LOSS.  The permutation
- * and the local search minimize the weighted ends of the iterations of this
- * moment.  Their orders change more often than the sort, and they take five to
- * twelve times as long.  Stages end no earlier: the mean is up to 1.2 %
- * shorter on 6 hosts with equal widths, and 0.1 to 1.5 % longer in six other
- * families of order-iterating. */
+ * guarantee is the permutation's guarantee times ITERATION_LOSS.  The
+ * permutation and the local search minimize the weighted ends of the
+ * iterations of this moment.  Their orders change more often than the sort,
+ * and they take five to twelve times as long.  Stages end no earlier: the mean
+ * is up to 1.2 % shorter on 6 hosts with equal widths, and 0.1 to 1.5 % longer
+ * in six other families of order-iterating. */
 
 #include "order/primal-dual/primal-dual.h"
 
@@ -37,7 +37,7 @@
 #define KAPPA 0.5
 
 /* Iterations are sorted by their keys unless the estimate is this many times
- * that of the permutation. */
+ * the permutation's estimate. */
 #define ITERATION_LOSS 1.25
 
 static struct order_key

@@ -23,9 +23,9 @@
  * him 0.89 and 0.66 times as fast (test mixed-traffic).  Two halves gain what
  * two searches gain, since they are two searches, and so do parts of the size
  * of others' searches (docs/notes/fairness.md, "Slices of one owner").  In
- * generated workloads whose users have several searches of very different
- * sizes the mean is 0.4 % longer; counting four times what an owner has
- * lengthened it by 5 %.
+ * generated workloads of users with several searches of very different sizes
+ * the mean is 0.4 % longer; counting four times what an owner has lengthened
+ * it by 5 %.
  *
  *    account_add(&accounts[o], work, now, memory_s);    // A search ended.
  *

@@ -79,7 +79,8 @@ void candor_add(struct candor *, const struct announcement *);
 void candor_remove(struct candor *, const struct announcement *);
 
 /* Returns the iterations that count in addition to those that the search still
- * needs; 'candor' is that of all running stages, the search's included. */
+ * needs; 'candor' is the candor of all running stages, the search's
+ * included. */
 double announcement_debt(const struct announcement *,
                          const struct candor *candor);
 

@@ -40,7 +40,7 @@ struct order_demand {
 };
 
 /* Attributes other than demand that the baseline orders use.  0 means unknown,
- * unless the member says otherwise. */
+ * unless the comment of the member has another meaning. */
 struct order_traits {
     double arrival;             /* Age: seconds from the arrival to the
                                  * problem's time 0. */

@@ -11,7 +11,7 @@
  * are made: neighbors in 'order' that were in the opposite order before are
  * swapped back while the estimate gets worse by at most 'tolerance' in total.
  *
- * 'times' is NULL, or says how often each stage of the problem is to be served
+ * 'times' is NULL, or has how often each stage of the problem is to be served
  * in all: relative to one long transfer each order of short iterations costs
  * nearly the same, so iterations count as all that their jobs have left.
  *

@@ -2,12 +2,12 @@
 
 /* Reads the topology of a cluster.
  *
- * The format is that of Alibaba's Lingjun data set: a line "ip,DSW,PSW,ASW",
- * then one line a host: its name, and the core, aggregation and access
- * switches that it is under.  Switches have their names under the switch above
- * them, so that S1 under P1 and S1 under P2 are two.  A name may be anything
- * but empty.  What hosts can send is "oversubscription" times what their
- * access switch can send up, and so on for each tier. */
+ * The format is the one of Alibaba's Lingjun data set: a line
+ * "ip,DSW,PSW,ASW", then one line a host: its name, and the core, aggregation
+ * and access switches that it is under.  Switches have their names under the
+ * switch above them, so that S1 under P1 and S1 under P2 are two.  A name may
+ * be anything but empty.  What hosts can send is "oversubscription" times what
+ * their access switch can send up, and so on for each tier. */
 
 #include "sim/fabric/fabric.h"
 

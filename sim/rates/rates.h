@@ -67,7 +67,7 @@ struct rates_class {
     void (*add)(struct rates *, struct flow *, double now);
 
     /* The ranks, levels or limits of some units have changed.  If 'kept', only
-     * units whose first flows were added after the last update have other
+     * units with first flows that were added after the last update have other
      * ranks. */
     void (*reorder)(struct rates *, double now, bool kept);
 

@@ -123,7 +123,7 @@ n_waiting(const struct tight *t)
 }
 
 /* Returns the least that a bundle counts that waits on 'lane', if that decides
- * who is first. */
+ * which is first. */
 static double
 least_weight(const struct water_filling *w, const struct lane *lane)
 {

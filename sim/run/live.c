@@ -178,8 +178,8 @@ go_to_rung(struct live_job *job, struct trial_rung *rung)
         (1 - job->stage->cojob->hidden) * iterations_after(job->stage, rung);
 }
 
-/* Makes the work of a unit that has nothing left that of the iterations of
- * 'job' to its next rung. */
+/* Gives a unit that has nothing left the work of the iterations of 'job' to
+ * its next rung. */
 static void
 renew_unit(struct live *live, struct live_job *job)
 {
@@ -196,8 +196,8 @@ renew_unit(struct live *live, struct live_job *job)
     live->units_changed = true;
 }
 
-/* Returns true if 'job', whose iterations are done, is a trial that passes the
- * rung where it is. */
+/* Returns true if 'job', which has done its iterations, is a trial that passes
+ * the rung where it is. */
 static bool
 passes_rung(struct live *live, struct live_job *job)
 {
@@ -395,9 +395,9 @@ iterations_of(const struct live_stage *stage, const struct live_job *job)
     return stage->rungs ? job->to_come : job->iterations_left;
 }
 
-/* Sets the isolated time of 'stage': that of its slowest job, or of as many
- * trials at a time as it has places for, or of the port that all its jobs need
- * most. */
+/* Sets the isolated time of 'stage': the time of its slowest job, or of as
+ * many trials at a time as it has places for, or of the port that all its jobs
+ * need most. */
 static void
 find_whole(const struct live *live, struct live_stage *stage)
 {

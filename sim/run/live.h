@@ -81,7 +81,8 @@ struct live_job {
     struct heap_node compute_end; /* 'key' is its time, while
                                    * LIVE_COMPUTING. */
     struct sim_random jitter;   /* Of its iterations. */
-    int shards_left;            /* Shards whose exchange has not ended. */
+    int shards_left;            /* Shards with an exchange that has not
+                                 * ended. */
     int *phase;                 /* Of each shard. */
     size_t *on_the_way;         /* Flows of each shard's phase. */
     struct flow *flows;         /* Of each transfer, by shard and phase. */
@@ -194,8 +195,8 @@ void live_find_debts(const struct live *);
  * limits what was announced. */
 double live_known_share(const struct live_job *);
 
-/* Returns the time of the next arrival or end of a computation, INFINITY if
- * there is none. */
+/* Returns the time of the next arrival or end of a computation, INFINITY
+ * without one. */
 double live_next_event(const struct live *);
 
 /* Runs the events until 'now'. */

@@ -82,7 +82,7 @@ add_job_traits(const struct live_job *job, struct order_traits *traits,
     }
 }
 
-/* Computes the traits of the 'n' 'jobs'; 'unit' is that of the first. */
+/* Computes the traits of the 'n' 'jobs'; 'unit' is the unit of the first. */
 static void
 get_traits(const struct live *live, const struct unit *unit,
            const struct live_job *jobs, size_t n,

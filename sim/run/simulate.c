@@ -35,7 +35,7 @@ struct simulation {
     struct progress_options early;
     struct live live;
     double next_period;         /* Time of the next order without a change,
-                                 * INFINITY if there is none. */
+                                 * INFINITY without one. */
     double due;                 /* Time of the next late decision, INFINITY
                                  * without one. */
     size_t n_stage_events;      /* Begins of jobs and ends of stages before the

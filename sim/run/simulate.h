@@ -89,9 +89,9 @@ struct sim_options {
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
     double latest;         /* For weighted iterations, see lateness.h. */
     double owner_memory_s; /* See account.h. */
-    struct progress_options early;      /* How metrics are judged by orders
-                                 * that look at progress.  'theta' is that of
-                                 * 'order'. */
+    struct progress_options early; /* How metrics are judged by orders
+                                    * that look at progress.  'theta' is
+                                    * the one of 'order'. */
 
     bool hosts_only;            /* Orders see the ports of hosts only, as
                                  * those of a controller without a

@@ -19,7 +19,8 @@
 /* Number of values of a knob that are tried alone. */
 #define N_POSITIONS 5
 
-/* A knob that had no effect on so many workloads is left out. */
+/* Number of workloads without an effect of a knob after which it is left
+ * out. */
 #define EFFECT_WORKLOADS 3
 
 /* Number of policies that a round of halving begins with. */

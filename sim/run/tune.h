@@ -21,8 +21,8 @@
  *    so far, are simulated on few workloads, the best third of them on three
  *    times as many, and so on.  This repeats with closer neighborhoods until
  *    the budget is used up.
- *  - Each number of the best policy that does not help is reset to that of the
- *    initial policy.
+ *  - Each number of the best policy that does not help is reset to its value
+ *    in the initial policy.
  *
  * The objective is the mean over workloads of the ratio to the initial policy
  * on the same workload, so that long workloads do not outweigh short ones.

@@ -232,7 +232,7 @@ find_job(const struct stage *stage, const char *name)
     return NULL;
 }
 
-/* A stage of which no job is known is one job. */
+/* A stage without a known job is one job. */
 static void
 add_only_job(struct stage *stage)
 {
@@ -329,7 +329,7 @@ left_of(const struct maker *m, int i, int direction)
 }
 
 /* Returns the index of the host with most left other than 'not', which may be
- * -1; -1 if there is none. */
+ * -1; -1 without one. */
 static int
 most(const struct maker *m, int direction, int not )
 {
@@ -369,7 +369,7 @@ carry(struct maker *m, int src, int dst, int phase, double seconds)
     }
 }
 
-/* Who has most sends to who has most to receive. */
+/* The host with most to send sends to the host with most to receive. */
 static void
 carry_at_once(struct maker *m)
 {
@@ -444,8 +444,8 @@ find_servers(struct needs *left)
 }
 
 /* Lets an iteration of 'job' put the seconds of 'left' on the ports of
- * 'n_hosts' hosts, each of which has one that was not measured that many
- * further on.  Servers answer 'n_parts' parts, 0 is without servers.  Uses
+ * 'n_hosts' hosts.  Each has a partner without measurements, 'n_hosts' places
+ * after it.  Servers answer 'n_parts' parts, 0 is without servers.  Uses
  * 'left' up. */
 static void
 add_transfers(struct workload_job *job, struct needs *left, int n_parts,

@@ -55,8 +55,8 @@ struct gpu_worker {
     double mean;                /* Mean of the window. */
     uint32_t floor;             /* Fewer samples do not make it faster. */
 
-    /* Size and time before samples were moved whose effect is not visible yet;
-     * 0 if none. */
+    /* Size and time before the last move of samples without a visible effect
+     * yet; 0 if none. */
     uint32_t base_size;
     double base_seconds;
     bool used;                  /* Takes part in a move of this decision. */
@@ -79,7 +79,8 @@ struct batch_mode {
     uint32_t step;              /* Largest move in FINE, samples. */
     double jitter;              /* Relative deviation of an iteration. */
     double sure;                /* SURE for this number of workers. */
-    struct move *moves;         /* Last moves, that of the widest gap first. */
+    struct move *moves;         /* Last moves, the one with the widest gap
+                                 * first. */
     int n_moves;
     double settled;             /* Ratio that could be reached. */
     int n_outside;

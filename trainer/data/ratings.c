@@ -14,7 +14,7 @@
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
-#define HELD_OUT 20             /* One rating in so many is for validation. */
+#define HELD_OUT 20             /* One rating in HELD_OUT is for validation. */
 #define TRUE_RANK 8             /* Rank of a generated matrix. */
 #define NOISE 0.1               /* Deviation of the noise; the matrix itself
                                  * has 1. */
@@ -120,7 +120,7 @@ read_file(const char *name, size_t max_n, struct ratings *r)
     return error;
 }
 
-/* Draws 'n' vectors whose products have variance 1. */
+/* Draws 'n' vectors with products of variance 1. */
 static float *
 draw_factors(struct seeded *rs, size_t n)
 {

@@ -15,8 +15,7 @@
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
-#define HELD_OUT 20             /* One generated triple in so many is for
-                                 * each of the other parts. */
+#define HELD_OUT 20 /* Triples for one in each of the other parts. */
 #define MAX_TRIPLES ((size_t) UINT32_MAX)
 
 enum { STREAM_TRIPLES = 0x4b47 };

@@ -31,7 +31,7 @@ struct group_server_config {
     struct control *control;    /* Its end, or stop, ends the server. */
 };
 
-/* Returns NULL if the training ended, or the server was told to, otherwise a
+/* Returns NULL if the training ended or the server was stopped, otherwise a
  * message. */
 char *group_server_run(const struct group_server_config *);
 

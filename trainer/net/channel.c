@@ -80,7 +80,7 @@ waiting_run(void *waiting_, short revents)
 }
 
 /* Waits for 'events' of 'fd' until 'until_us'.  Returns 0 or an errno:
- * ECANCELED if 'control' was told to stop. */
+ * ECANCELED if 'control' was stopped. */
 static int
 channel_wait(struct control *control, int fd, short events, int64_t until_us)
 {
@@ -125,7 +125,7 @@ end_awaited(void *awaited_, struct link *link)
 
 /* Receives one frame, of 'type', which is then in the link.  Returns NULL or a
  * message: the text of a FRAME_ABORT, or what was wrong.  Sets '*final' if
- * another attempt is of no use, or if the control was told to stop. */
+ * another attempt is of no use, or if the control was stopped. */
 static char *
 channel_await(struct control *control, struct link *link,
               enum frame_type type, int64_t until_us, bool *final)

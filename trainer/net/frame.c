@@ -304,7 +304,7 @@ frame_hello_agrees(const struct frame_hello *a, const struct frame_hello *b)
     same.epoch = b->epoch;
     same.sequence = b->sequence;
     same.rewind = b->rewind;
-    /* frame_decode() has checked it; that of an own hello is not set. */
+    /* frame_decode() has checked it; the token of an own hello is not set. */
     memcpy(same.token, b->token, sizeof same.token);
     return !memcmp(&same, b, sizeof same);
 }

@@ -73,8 +73,8 @@
  * connection, and so does one of another version.
  *
  * FRAME_HELLO, FRAME_ENLIST and FRAME_JOIN begin connections, and have the
- * token of the job (token.h): frame_encode() writes that of this process, and
- * frame_decode() refuses another one.
+ * token of the job (token.h): frame_encode() writes the token of this process,
+ * and frame_decode() refuses another one.
  *
  * Plain data; no other state than the token. */
 

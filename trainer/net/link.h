@@ -89,7 +89,7 @@ int link_tune(int fd, const char *congestion);
 void link_set_low_water(int fd, size_t left, int *low_water);
 
 /* Accepts a connection of 'listener' and prepares it for a link.  Returns 0,
- * EAGAIN if there is none, or another errno. */
+ * EAGAIN if no connection waits, or another errno. */
 int link_accept(struct link *, int listener, const char *congestion);
 
 /* Marks the traffic of 'fd' as control traffic, if the system allows it. */

@@ -63,7 +63,7 @@ fail(struct meeting *m, char *error)
     }
 }
 
-/* Makes the link of 'g' that of 'rank'. */
+/* Makes the link of 'g' the link of 'rank'. */
 static void
 seat(struct greeting *g, int rank)
 {
@@ -265,7 +265,7 @@ guest_run(void *g_, short revents)
 }
 
 /* Returns a place for a guest.  If all are taken, the oldest guest loses its
- * own: a peer says hello at once. */
+ * own: a peer sends its hello at once. */
 static struct greeting *
 make_place(struct meeting *m)
 {

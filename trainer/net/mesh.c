@@ -402,8 +402,8 @@ peer_net_wake(struct peer_net *net)
 }
 
 /* Lets what was sent arrive: when a socket is closed with bytes that were not
- * read, the kernel drops what it has not sent yet, such as who has died. Reads
- * until the other ends have ended, too. */
+ * read, the kernel drops what it has not sent yet, such as the rank that has
+ * died.  Reads until the other ends have ended, too. */
 static void
 send_last(struct peer_net *net)
 {

@@ -103,7 +103,7 @@ struct options {
     int64_t negatives;          /* Wrong ones beside each right one. */
     int64_t draws;              /* Of a wrong one, until one is here. */
     int64_t exchange;           /* Ratings that are exchanged at once. */
-    int64_t prefetch;           /* Samples whose keys are requested in
+    int64_t prefetch;           /* Samples with keys that are requested in
                                  * advance. */
 };
 
@@ -111,7 +111,7 @@ struct options {
  * those of 'argv'.  '*help' is true if help was asked for instead. */
 char *options_parse(int argc, char *argv[], struct options *, bool *help);
 
-/* Prints the options of the role, or the roles if there is none. */
+/* Prints the options of the role, or the roles without one. */
 void options_help(const struct options *);
 
 /* Stores the options that were given and that 'role' has, as malloc()'d

@@ -42,7 +42,7 @@ struct report_load {
                                  * use. */
 };
 
-/* An epoch of a task whose parameters are keys (tasks/node-task.h). */
+/* An epoch of a task with parameters in keys (tasks/node-task.h). */
 struct report_epoch {
     uint64_t epoch;             /* Epochs made. */
     uint64_t updates;           /* Samples of the epoch. */

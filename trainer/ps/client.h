@@ -53,7 +53,7 @@ struct ps_client_config {
     const char *const *servers; /* "HOST:PORT", in the order of shards. */
     int n_servers;
     int rank, n_workers;
-    size_t n_parameters;        /* Of the dense vector; 0: there is none. */
+    size_t n_parameters; /* Of the dense vector; 0: not connected. */
     const struct optimiser_class *optimiser;
     float learning_rate, momentum;
     const char *congestion;     /* TCP congestion control, or NULL. */
@@ -79,9 +79,8 @@ struct ps_client_config {
 
 enum ps_result {
     PS_OK,
-    PS_ENDED,                   /* This worker, or another one, was told to
-                                 * stop. */
-    PS_FAILED,                  /* '*errorp' is a message. */
+    PS_ENDED,  /* This worker, or another one, was stopped. */
+    PS_FAILED, /* '*errorp' is a message. */
 };
 
 /* Connects; retries for a while if servers are not there yet. */

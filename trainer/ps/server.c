@@ -728,7 +728,7 @@ server_fail(struct server *server, char *why)
 }
 
 /* Returns a place for a connection.  If all are taken, the oldest connection
- * without a hello gives up its own: a worker says hello at once. */
+ * without a hello gives up its own: a worker sends its hello at once. */
 static struct conn *
 make_place(struct server *server)
 {

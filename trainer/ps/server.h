@@ -46,7 +46,7 @@ struct ps_server_config {
     struct control *control;    /* Its end, or stop, ends the server. */
 };
 
-/* Returns NULL if the workers ended, or the server was told to, otherwise a
+/* Returns NULL if the workers ended or the server was stopped, otherwise a
  * message. */
 char *ps_server_run(const struct ps_server_config *);
 

@@ -74,8 +74,9 @@ replace_leaves(struct store *s, size_t at, size_t n_old,
     s->n_leaves = n;
 }
 
-/* Returns the leaf for 'key': the last one whose first key is not greater, or
- * the first leaf.  'hint' is a leaf whose first key is not greater. */
+/* Returns the leaf for 'key': the last one with a first key that is not
+ * greater, or the first leaf.  'hint' is a leaf with a first key that is not
+ * greater. */
 static size_t
 find_leaf(const struct store *s, uint64_t key, size_t hint)
 {

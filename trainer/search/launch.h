@@ -63,8 +63,8 @@ void child_uninit(struct child *);      /* Kills a running child. */
 char *child_start(struct child *, const struct search_host *,
                   const char *const argv[], const char *const env[]);
 
-/* Returns the next complete line without its newline, NULL if there is none.
- * Valid until the next call. */
+/* Returns the next complete line without its newline, or NULL.  Valid until
+ * the next call. */
 char *child_line(struct child_output *);
 
 void child_say(struct child *, const char *text);

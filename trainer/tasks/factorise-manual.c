@@ -6,7 +6,7 @@
  * Each node has its rows in an array, and one block of columns.  After
  * training on the block it sends it to the node that needs it next, in large
  * messages, and continues with the block that it receives.  The steps are the
- * same as those of factorise.c.  One thread and that of the mesh. */
+ * same as those of factorise.c.  Threads: one, and the mesh's. */
 
 #include "trainer/tasks/node-task.h"
 
@@ -64,7 +64,7 @@ struct manual {
     size_t n_next;              /* Received floats of it. */
     uint64_t epoch;
     struct sums of_node[PEER_NET_MAX];
-    int n_sums;                 /* Nodes whose sums have arrived. */
+    int n_sums; /* Nodes that have sent their sums. */
     char *error;
 };
 
@@ -146,7 +146,7 @@ gone(void *m_, int i, bool died)
     peer_net_notify(m->net);
 }
 
-/* Returns a message if this node was told to end. */
+/* Returns a message if this node was stopped. */
 static char *
 look(struct manual *m)
 {

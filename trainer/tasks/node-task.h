@@ -148,9 +148,9 @@ void node_task_report(const struct node_task_class *, struct report_epoch *,
                       struct report *);
 
 /* An epoch is of 'n' parts.  If it is limited in time, each of them is to end
- * when node_worker_late() says so.  All workers end a part together, but where
- * some may be ahead of others.  A part has 'n_clocks' of those by which it is
- * seen who is ahead. */
+ * when node_worker_late() returns true.  All workers end a part together, but
+ * where some may be ahead of others.  A part has 'n_clocks' clocks; a node
+ * with a later clock than others is ahead. */
 void node_worker_begin_part(struct node_worker *, int n, int n_clocks);
 bool node_worker_late(const struct node_worker *);
 char *node_worker_end_part(struct node_worker *);
@@ -162,7 +162,7 @@ void node_worker_pace(struct node_worker *, size_t n);
  * in batches (batches.h). */
 struct node_samples {
     size_t n_keys;              /* Of a sample, */
-    size_t n_wanted;            /* of which the first are localized. */
+    size_t n_wanted;            /* and the first 'n_wanted' are localized. */
 
     /* Stores the keys of the next sample.  False: there is no more. */
     bool (*next)(struct node_worker *, void *state, uint64_t *keys);

@@ -34,7 +34,8 @@ struct member {
     bool ready;                 /* It listens, or waits for a target. */
     int port;                   /* Of a server or a peer. */
     int64_t paused;             /* Iteration at which a worker waits, or -1. */
-    char *last_words;           /* Line that says why it failed, or NULL. */
+    char *last_words;           /* Line with the cause of its failure, or
+                                 * NULL. */
 };
 
 struct team {
@@ -110,7 +111,7 @@ take_line(struct team *team, int i, const char *line)
     cJSON_Delete(event);
 }
 
-/* Reads what member 'i' says on standard error.  The last words of a process
+/* Reads what member 'i' writes to standard error.  The last words of a process
  * that fails begin with PROGRAM and are kept; other lines wait in 'held', or
  * are dropped at the end of the job, where they are about connections that
  * close. */

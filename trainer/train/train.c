@@ -31,7 +31,7 @@ struct train {
     struct progress progress;
     bool terminal;              /* Standard output is one. */
     bool has_bar;               /* A bar is in the last line of it. */
-    bool ending;                /* The workers have been told to stop. */
+    bool ending;                /* The workers have been stopped. */
     int64_t first;              /* Iteration at which the job began. */
     double began, ended;        /* Monotonic seconds. */
     double shown;               /* Time of the last bar or line. */

@@ -227,8 +227,8 @@ stagecoach_sock(struct bpf_sock *sk)
     return 1;
 }
 
-/* Returns a question about a socket that may copy a connection, whose
- * addresses the caller fills in before it submits that; else NULL. */
+/* Returns a question about a socket that may copy a connection, and the caller
+ * fills in its addresses before it submits it; else NULL. */
 static __always_inline struct identity_copy *
 ask_about_copy(const struct bpf_sock_addr *ctx, const struct bpf_sock *sk)
 {
@@ -393,8 +393,8 @@ adopt(struct __sk_buff *skb, struct bpf_sock *sk)
     return owner;
 }
 
-/* Returns the record of the packet's socket; for a SYN-ACK, which is of a
- * request, that of the listener. */
+/* Returns the record of the packet's socket; for a SYN-ACK, which belongs to a
+ * request, the owner of the listener. */
 static __always_inline struct identity_owner *
 owner_of(struct __sk_buff *skb)
 {
@@ -441,7 +441,7 @@ slot_of_interface(__u32 ifindex)
 
 /* Packets. */
 
-/* An IPv4 header and what is read of that of TCP. */
+/* An IPv4 header and the part of a TCP header that is read. */
 #define USUAL_SIZE (sizeof(struct iphdr) + 13)
 
 struct packet {

@@ -184,7 +184,7 @@ int identity_owners_fd(const struct identity *);
 void identity_adopt(struct identity *, pid_t pid);
 
 /* Removes all programs and maps with pins in this folder, and the filters at
- * the interfaces of this namespace, whose GRO is as it was.  Returns NULL, or
+ * the interfaces of this namespace, and restores their GRO.  Returns NULL, or
  * a malloc()'d message. */
 char *identity_detach(const char *pins);
 

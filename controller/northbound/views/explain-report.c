@@ -288,7 +288,7 @@ explain_refusals(struct explanation *e)
     }
 }
 
-/* Names the hosts of the job whose reports are refused. */
+/* Names the hosts of the job with refused reports. */
 static void
 explain_revocations(struct explanation *e)
 {

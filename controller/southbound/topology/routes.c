@@ -185,7 +185,7 @@ add_load(struct routes *r, const struct route_path *path)
     }
 }
 
-/* Returns true if 'path' is still a shortest path whose links are up. */
+/* Returns true if 'path' is still a shortest path and all its links are up. */
 static bool
 path_works(const struct routes *r, const struct route_path *path)
 {
@@ -229,8 +229,8 @@ choose_link(const struct routes *r, int at, int to, double bits, int *endp)
     return best;
 }
 
-/* Finds a path for the demand of 'path'.  Returns false if there is none, or
- * if both hosts are at the same switch. */
+/* Finds a path for the demand of 'path'.  Returns false without a path, or if
+ * both hosts are at the same switch. */
 static bool
 find_path(const struct routes *r, struct route_path *path)
 {
