@@ -119,7 +119,7 @@ arrival(struct msghdr *msg)
     return now_ns();
 }
 
-/* Reads one packet.  Returns false if there is none. */
+/* Reads one packet.  Returns false without a packet. */
 static bool
 receive(const struct probe *probe, struct port *port)
 {

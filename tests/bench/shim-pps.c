@@ -5,12 +5,12 @@
  *    shim-pps MODE FLOWS FRAMES SECONDS
  *
  * FRAMES packets of 64 bytes circulate: host port, pipeline, uplink, and back
- * to the host port through a ring.  They are of FLOWS flows of 64 jobs, whose
- * slots the frames have in their tags, and the shim in its cache.  Two
- * pipelines alternate and give the jobs different DSCPs, so that the header of
- * each packet is rewritten in each round.  Each frame belongs to another flow.
- * With more flows than frames, a frame belongs to another flow in each round,
- * which costs a dozen instructions that testpmd does not need.
+ * to the host port through a ring.  They are of FLOWS flows of 64 jobs.  The
+ * frames have the slots in their tags, and the shim has them in its cache.
+ * Two pipelines alternate and give the jobs different DSCPs, so that the
+ * header of each packet is rewritten in each round.  Each frame belongs to
+ * another flow.  With more flows than frames, a frame belongs to another flow
+ * in each round, which costs a dozen instructions that testpmd does not need.
  *
  * "full" is the whole path with an idle uplink and a token bucket of two
  * frames of MTU 9000.  "queued" is the same with BACKLOG frames always in the

@@ -42,7 +42,7 @@ compute(int n)
     return sink;
 }
 
-/* Returns the number after 'key' in 'file', 0 if there is none. */
+/* Returns the number after 'key' in 'file', 0 without one. */
 static double
 read_number(const char *file, const char *key)
 {

@@ -481,8 +481,7 @@ UNIT_TEST(host_that_is_told_no_window_waits_and_then_writes)
     assert_true(report_is_due(&r, true, 3250));
 }
 
-/* A controller that says nothing of it, or nonsense, gets what it always
- * got. */
+/* A controller that sends no interval, or nonsense, gets the default one. */
 UNIT_TEST(window_has_bounds)
 {
     static const struct {
@@ -550,8 +549,8 @@ UNIT_TEST(change_is_written_within_a_window)
     assert_int_equal(buckets[1], 0);
 }
 
-/* Many agents connect one after the other: the window grows while what they
- * have to tell waits. */
+/* Many agents connect one after the other: the window grows while their
+ * reports wait. */
 UNIT_TEST(larger_window_delays_what_waits)
 {
     struct report r = { .next = 2000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whom the agent believes. */
+/* Which claims the agent trusts. */
 
 #include <config.h>
 
@@ -158,7 +158,7 @@ FIXTURE_TEST(more_believed_source_decides)
     assert_owner(whats, 3, "c/env");
 }
 
-/* Two pods of a job, of which one ends; the other gets more. */
+/* Two pods of a job, and one ends; the other gets more. */
 FIXTURE_TEST(claims_add_up_their_gpus)
 {
     struct job *job;
@@ -266,7 +266,7 @@ FIXTURE_TEST(registration_ends_squatting)
     assert_true(has_lost());
     assert_job_of(10, NULL);
 
-    /* By a cgroup of root's, whose user is not known yet. */
+    /* By a cgroup of root's, with a user that is not known yet. */
     job = claim_by(BOB, "asha/t1", 11);
     registry_see(&r, "asha/t1", 101, 0, 0);
     assert_false(job->has_uid);
@@ -283,7 +283,7 @@ FIXTURE_TEST(registration_ends_squatting)
     assert_true(has_lost());
     assert_int_equal(r.n_refused, 4);
 
-    /* The user of a launcher counts more than that of a cgroup. */
+    /* The user of a launcher counts more than the user of a cgroup. */
     job = registry_find(&r, "asha/t2");
     registry_set_uid(&r, job, CLAIM_CGROUP, BOB);
     assert_int_equal(job->uid, ANN);
@@ -307,7 +307,7 @@ FIXTURE_TEST(owner_ends_squatting)
     assert_false(may_join(job, BOB));
     assert_true(may_join(job, ANN));
 
-    /* Nobody else takes a name that has an owner. */
+    /* No other user takes a name that has an owner. */
     assert_true(registry_may_join(&r, "asha/t1", BOB, false));
     r.class.owner = ann_owns;
     assert_false(registry_may_join(&r, "asha/t1", BOB, false));
@@ -321,7 +321,7 @@ FIXTURE_TEST(owner_ends_squatting)
     assert_int_equal(job->uid, BOB);
 }
 
-/* As two namespaces whose pods name one job. */
+/* As two namespaces with pods that name one job. */
 FIXTURE_TEST(registered_job_is_of_its_first_user_or_its_owner)
 {
     const uint64_t root = 0;
@@ -378,7 +378,7 @@ FIXTURE_TEST(user_cannot_take_all_claims)
     assert_int_equal(users_find(&r.users, BOB, 0)->claims.n, 0);
     assert_non_null(claim_by(ANN, "asha/t0", pid));
 
-    /* An alarm names whom was refused, for a minute. */
+    /* An alarm names the refused user, for a minute. */
     for (int minute = 0; minute < 3; minute++) {
         struct json *json;
 
@@ -571,7 +571,7 @@ UNIT_TEST(process_is_told_from_its_successor)
     assert_true(child.born >= self.born && self.born > 0);
     kill(pid, SIGKILL);
 
-    /* A zombie works for nobody. */
+    /* A zombie works for no job. */
     waitid(P_PID, pid, NULL, WEXITED | WNOWAIT);
     assert_false(process_read(pid, &child));
     waitpid(pid, NULL, 0);

@@ -171,7 +171,7 @@ FIXTURE_TEST(scan_finds_jobs)
     assert_null(job_of_cgroup(&r, inode_of("asha")));
     assert_null(job_of_cgroup(&r, 0));
 
-    /* A job keeps its place over looks, and what is gone is told once. */
+    /* A job keeps its place over scans, and a removed job is reported once. */
     remove_file("asha/t0/step.1/x y");
     remove_file("asha/t1");
     look(&r, gone);

@@ -39,7 +39,8 @@ IDENTITY_TEST(packets_are_of_the_job_of_their_socket)
     assert_int_equal(f.traffic[SLOT_B].default_bytes, 0);
     assert_int_equal(f.traffic[0].default_bytes, f.traffic[0].tx_bytes);
 
-    /* A user's mark counts for nobody, and only the policy's are removed. */
+    /* A user's mark counts for no job, and only the policy's marks are
+     * removed. */
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_B << 2 }, sizeof tos);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     setsockopt(none, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
@@ -68,8 +69,8 @@ IDENTITY_TEST(a_claim_reaches_running_sockets)
     assert_int_equal(dscp_sent_by(a), DSCP_A);
 }
 
-/* The queue of the level is that of the priority that the uplink has for it.
- */
+/* The queue of the level is the queue of the priority that the uplink has for
+ * it. */
 IDENTITY_TEST(a_priority_selects_the_queue)
 {
     static const uint32_t classes[IDENTITY_ORDER_LEVELS] = {
@@ -382,7 +383,7 @@ IDENTITY_TEST(the_kernel_asks_about_what_may_be_a_copy)
 }
 
 /* A socket from before the programs has its cgroup at once, and its process
- * when the agent says so. */
+ * when the agent adopts it. */
 IDENTITY_TEST(older_sockets_are_adopted)
 {
     int a, b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What jobs log in lines, and how one says what to look for. */
+/* Progress in lines of logs, and specifications of what to look for. */
 
 #include <config.h>
 
@@ -24,7 +24,7 @@ UNIT_TEST(json_lines_tell_the_keys_that_were_asked_for)
     assert_int_equal(log_feed_last.stage, 1);
     assert_string_equal(log_feed_last.metric, "mean_accuracy");
 
-    /* In pieces; what is not complete says nothing. */
+    /* In pieces; an incomplete line reports nothing. */
     log_feed("{\"training_iteration\": \"4\", \"mean_");
     log_feed_told_nothing();
     log_feed("accuracy\": 0.5}");

@@ -85,7 +85,7 @@ UNIT_TEST(names_derive_from_the_lab)
     plan_destroy(plan);
 }
 
-/* Returns a plan whose files are in the new folder 'dir', a template of
+/* Returns a plan with files in the new folder 'dir', a template of
  * mkdtemp(). */
 static struct plan *
 make_plan(char *dir)

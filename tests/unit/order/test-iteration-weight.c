@@ -114,7 +114,7 @@ UNIT_TEST(needless_bytes_gain_nothing)
     }
 }
 
-/* The weight is that of the search, not a division by zero. */
+/* The weight is the weight of the search, not a division by zero. */
 UNIT_TEST(unknown_work_counts_as_all_of_it)
 {
     struct iteration_need need = { .weight = 3, .slowest = 10 };
@@ -171,9 +171,9 @@ UNIT_TEST(a_wide_iteration_goes_by_all_that_its_search_needs)
     assert_int_equal(first_of_widths(10, 12), 0);
 }
 
-/* Returns the index that is served first: 0, that of an iteration which needs
- * 'seconds' of 20 ports, or another, that of one of 20 iterations which need a
- * second of one of the ports. */
+/* Returns the index that is served first: 0, the iteration that needs
+ * 'seconds' of 20 ports, or another, one of 20 iterations that need a second
+ * of one of the ports. */
 static int
 first_beside_narrow(double seconds)
 {

@@ -421,7 +421,7 @@ UNIT_TEST(hashes_the_text)
     policy_destroy(NULL);
 }
 
-/* There is one for each order, whose name and file are called like it. */
+/* There is one for each order, with the order's name as its name and file. */
 UNIT_TEST(accepts_the_policies_that_are_shipped)
 {
     bool seen[ORDER_N_KINDS] = { false };

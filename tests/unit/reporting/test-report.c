@@ -94,7 +94,8 @@ stages_are_summarized(void **state)
     assert_float_equal(stage->makespan_s, 7, 1e-9);
     assert_float_equal(stage->ratio, 0.5, 1e-9);
     assert_float_equal(fair->ratio, 1, 1e-9);
-    assert_true(isnan(stage->accuracy));        /* That of b is unknown. */
+    assert_true(isnan(stage->accuracy)); /* The accuracy of b is
+                                          * unknown. */
     report_destroy(r);
 }
 

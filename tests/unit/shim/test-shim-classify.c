@@ -67,7 +67,7 @@ slot_of(uint32_t i)
     return 1 + i % (SHIM_MAX_SLOTS - 1);
 }
 
-/* A flow of IPv6, whose addresses differ only at their ends. */
+/* A flow of IPv6, with addresses that differ only at their ends. */
 static struct shim_flow_key
 key6_of(uint32_t i)
 {
@@ -189,8 +189,8 @@ UNIT_TEST(hogs_take_no_flows_of_others)
     flow_cache_destroy(fc);
 }
 
-/* Looks up 8192 flows, of which the first half is there, in bulks of all sizes
- * that touch nothing beyond them. */
+/* Looks up 8192 flows, the first half present, in bulks of all sizes that
+ * touch nothing beyond them. */
 static void
 check_bulks(const struct flow_cache *fc)
 {
@@ -480,7 +480,7 @@ UNIT_TEST(the_slots_of_replies_are_learned)
     flow_cache_destroy(c.flows);
 }
 
-/* Returns a tag of slot 0 to 6, the last of which is not in use. */
+/* Returns a tag of slot 0 to 6; the last slot is not in use. */
 static uint16_t
 random_tag(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each way to hand out rates against one that computes everything anew. */
+/* Each way to divide rates against one that computes everything again. */
 
 #include <math.h>
 #include <stdbool.h>
@@ -272,8 +272,8 @@ rank_new_units(struct world *w)
     }
 }
 
-/* Runs random flows, of which some begin later, and shuffles the units now and
- * then.  Calls 'expect' before and 'check' after each update. */
+/* Runs random flows, some of them later, and shuffles the units now and then.
+ * Calls 'expect' before and 'check' after each update. */
 static void
 run_random(struct world *w, int n_levels, void (*expect)(struct world *),
            void (*check)(struct world *))
@@ -495,9 +495,8 @@ expect_fill(struct world *w)
     }
 }
 
-/* Only units that an event changes something for get rates anew, whatever
- * begins, ends or changes places: what all of them have is what they would
- * get. */
+/* Only units that an event concerns get new rates, whatever begins, ends or
+ * changes places: what all of them have is what they would get. */
 UNIT_TEST(filling_is_computing_anew)
 {
     for (int round = 0; round < 600; round++) {

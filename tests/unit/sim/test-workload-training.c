@@ -78,9 +78,9 @@ UNIT_TEST(racks_have_the_links_of_the_lab)
     workload_destroy(w);
 }
 
-/* Three servers with 24 bytes each on two hosts, one of which is a worker's:
- * what that one would send itself is left out.  Pulls come from the host with
- * the higher number. */
+/* Three servers with 24 bytes each on two hosts, one of them a worker's: what
+ * that one would send itself is left out.  Pulls come from the host with the
+ * higher number. */
 UNIT_TEST(divides_the_model_among_servers)
 {
     static const double expected[4][4] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Expressions of tenants: their syntax is that of POSIX, and a match ends. */
+/* Expressions of tenants: they have the syntax of POSIX, and a match ends. */
 
 #include <string.h>
 

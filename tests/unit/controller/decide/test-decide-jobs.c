@@ -203,8 +203,8 @@ FIXTURE_TEST(a_job_with_slack_waits)
     json_destroy(json);
 }
 
-/* The pace of one that waits is that of those before it: if it counted, "b"
- * would be urgent because it waits, pass "a", and let that wait. */
+/* A job that waits has the pace of those before it: if it counted, "b" would
+ * be urgent because it waits, pass "a", and let that wait. */
 FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
 {
     static const struct given given[] = {
@@ -220,7 +220,7 @@ FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
     find_job(f, "b/j")->progress.period = 0.0027;
     decides(f, 3000, "b/j 3");
 
-    /* It was as slow with nobody before it, so it has no time to lose. */
+    /* It was as slow without a job before it, so it has no time to lose. */
     find_job(f, "b/j")->progress.first_period = 0.0027;
     decides(f, 5000, "b/j 0");
 }
@@ -337,7 +337,7 @@ FIXTURE_TEST(what_is_counted_refutes_an_announcement)
     assert_float_equal(b->cojob->bytes_ratio, 0, 0);
     assert_float_equal(claim->compute_ratio, 0, 0);
 
-    /* It has nobody before it. */
+    /* No job is before it. */
     claim->compute = 0.01;
     b->progress.first_period = 0.1;
     assert_true(decide_run(f->d, 9000));
@@ -416,8 +416,8 @@ FIXTURE_TEST(stages_of_one_iteration_are_coflows)
     json_destroy(json);
 }
 
-/* What is at its end has nothing to do: it is in nobody's way and keeps what
- * it had. */
+/* What is at its end has nothing to do: it delays no job and keeps what it
+ * had. */
 FIXTURE_TEST(a_job_at_its_end_is_not_ordered)
 {
     static const struct given given[] = {

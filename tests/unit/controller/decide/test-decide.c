@@ -104,7 +104,7 @@ FIXTURE_TEST(the_policy_says_who_weighs_more)
 }
 
 /* Also where the old order is kept and levels are made again: that the third
- * stage meets nobody does not matter to "truncate". */
+ * stage meets no other does not matter to "truncate". */
 FIXTURE_TEST(the_policy_says_how_to_fold)
 {
     set_order(f, "stage",

@@ -239,8 +239,8 @@ query(const struct place *p, const char *sql)
     return x;
 }
 
-/* Of 80 days of rows, the last ones stay that have place, and the file says
- * from when on it is complete. */
+/* Of 80 days of rows, the last ones stay that have place, and the file has the
+ * time from which on it is complete. */
 PLACE_TEST(test_keeps_its_limit)
 {
     int64_t now = time_wall_msec(), day = 24 * 3600 * 1000, first, cut;

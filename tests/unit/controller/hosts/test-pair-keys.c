@@ -43,7 +43,7 @@ tear_down(void **state)
 #define KEYS_TEST(NAME) \
     UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct pair_keys *pk)
 
-/* A report of 'host', whose addresses and peers are JSON. */
+/* A report of 'host', with addresses and peers in JSON. */
 static void
 report(struct pair_keys *pk, const char *host, bool first, const char *own,
        const char *remote)
@@ -70,8 +70,8 @@ report(struct pair_keys *pk, const char *host, bool first, const char *own,
 #define REPORT(PK, N, FIRST, REMOTE) \
     report(PK, "h" #N, FIRST, "\"10.0.0." #N "\"", REMOTE)
 
-/* Returns what 'host' is told, as text: addresses of keys, those of removed
- * ones with "-", and stores the last key. */
+/* Returns the keys that 'host' gets, as text: addresses of keys, those of
+ * removed ones with "-", and stores the last key. */
 static char *
 told(struct pair_keys *pk, const char *host, char key[33])
 {

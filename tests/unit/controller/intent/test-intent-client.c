@@ -115,8 +115,8 @@ SERVER_TEST(each_kind_of_edit_is_written_or_refused)
     intent_client_destroy(ic);
 }
 
-/* Returns true if the database has cojob "asha" with 'owner', whose number is
- * 'uid', 0 for none. */
+/* Returns true if the database has cojob "asha" with 'owner' of number 'uid',
+ * 0 for none. */
 static bool
 is_owner(const struct test_server *f, const char *owner, unsigned int uid)
 {
@@ -164,8 +164,8 @@ SERVER_TEST(a_cojob_belongs_to_the_user_that_began_it)
     free(user);
 }
 
-/* Writes 'edit' as user 'owner' with number 'uid', 0 for none; expects an
- * error that says 'error', or none if that is null. */
+/* Writes 'edit' as user 'owner' with number 'uid', 0 for none; expects the
+ * message 'error', or success if that is null. */
 static void
 as_user(struct intent_client *ic, const struct intent_edit *edit,
         const char *owner, unsigned int uid, const char *error)

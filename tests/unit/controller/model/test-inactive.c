@@ -11,7 +11,7 @@
 
 #define BEGAN INT64_C(1790000000000)
 
-/* A stage of two jobs, "x" on h0 and "y" on h1, whose agents are there. */
+/* A stage of two jobs, "x" on h0 and "y" on h1, with connected agents. */
 struct fixture {
     struct cluster *c;
     struct stage *stage;

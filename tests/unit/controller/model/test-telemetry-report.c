@@ -141,15 +141,15 @@ UNIT_TEST(lets_members_of_later_versions_pass)
     telemetry_report_destroy(r);
 }
 
-/* A message of one job, whose REST comes before its bytes. */
+/* A message of one job, with REST before its bytes. */
 #define JOB(NAME, TX, REST)                                          \
     MESSAGE("h0", "{}",                                              \
             "[{" REST "\"job\": \"" NAME "\", \"tx_bytes\": " TX "," \
             " \"rx_bytes\": 1}]",                                    \
             BYTES)
 
-/* Each row is one thing that a broken or hostile agent may say, and a part of
- * what the log says about it. */
+/* Each row is one message of a broken or hostile agent, and a part of the log
+ * line about it. */
 static const struct {
     const char *text;
     const char *error;

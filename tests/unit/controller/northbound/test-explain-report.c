@@ -124,7 +124,7 @@ FIXTURE_TEST(an_override_is_explained_first)
     }
 }
 
-/* Each defence that refuses something of a job or its owner says so, with the
+/* Each defence that refuses something of a job or its owner is named, with the
  * member of the policy that changes it, if there is one. */
 FIXTURE_TEST(a_refusal_names_what_changes_it)
 {

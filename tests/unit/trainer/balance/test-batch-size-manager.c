@@ -51,7 +51,7 @@ make_cluster(enum batch_size_mode mode, uint64_t seed, double jitter,
         }, &c->bsm));
 }
 
-/* One iteration.  Returns slowest / fastest, but for jitter; 'changed' says
+/* One iteration.  Returns slowest / fastest, but for jitter; 'changed' is
  * whether the sizes are others than before. */
 static double
 iterate(struct cluster *c, int *changed)
@@ -182,7 +182,7 @@ UNIT_TEST(all_must_report)
     assert_int_equal(batch_size_manager_next(bsm)[0], 20);
     assert_int_equal(batch_size_manager_next(bsm)[1], 10);
 
-    /* A report that says nothing does no harm. */
+    /* An empty report does no harm. */
     batch_size_manager_report(bsm, 0, 20, 0, 0, 0);
     batch_size_manager_report(bsm, 1, 10, NAN, 0, 0);
     assert_int_equal(batch_size_manager_next(bsm)[0], 20);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Data sets: each sample once an epoch, files as they are distributed, and one
- * line for what is none.
+ * line for other files.
  *
  * What reads real files is skipped unless $STAGECOACH_DATA is the folder that
  * has them. */
@@ -18,7 +18,7 @@
 #include "trainer/data/readers.h"
 #include "trainer/process/options.h"
 
-/* Samples whose first value is their number. */
+/* Samples with their number as the first value. */
 static struct dataset *
 numbered(size_t n, bool sparse)
 {
@@ -197,7 +197,7 @@ static const struct dataset_config cifar_config = {
     .n_inputs = 3072, .n_classes = 10, .n_train = 5, .n_held = 2,
 };
 
-/* Two files to train on, of which the second is only needed in part. */
+/* Two files to train on; the second is only needed in part. */
 UNIT_TEST_BETWEEN(reads_cifar_colour_by_colour, make_folder, remove_folder)
 {
     static uint8_t bytes[3 * RECORD];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Ratings, triples and texts: files as they are distributed, one line for what
- * is none, and how samples and parameters are divided among workers.
+/* Ratings, triples and texts: files as they are distributed, one line for
+ * other files, and how samples and parameters are divided among workers.
  *
  * What reads real files is skipped unless $STAGECOACH_DATA is the folder that
  * has them. */
@@ -309,7 +309,7 @@ UNIT_TEST(gives_each_worker_each_block_once)
     }
 }
 
-/* Clusters of sizes by Zipf's law: nobody has much more than others, and
+/* Clusters of sizes by Zipf's law: no node has much more than others, and
  * those that fit stay together. */
 UNIT_TEST(keeps_clusters_together)
 {

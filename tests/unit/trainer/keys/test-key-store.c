@@ -436,8 +436,9 @@ UNIT_TEST(who_died_is_named)
     }
 }
 
-/* Of several nodes that were asked one dies, and another one answers then: who
- * asked does not wait any more, and what was for the values may be gone. */
+/* Of several nodes that were asked one dies, and another one answers then: the
+ * requester does not wait any more, and the space for the values may be
+ * gone. */
 UNIT_TEST(late_answers_are_not_written)
 {
     struct world w = { .variant = KEY_CLASSIC, .n_nodes = 1, .n_workers = 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Nodes as processes, as a person starts them: each variant trains, the same
- * where it ought to be the same, and the death of one is the end of all, who
+ * where it ought to be the same, and the death of one is the end of all, which
  * name it. */
 
 #include <signal.h>
@@ -19,7 +19,7 @@
 #define N 3
 #define MAX_ARGS 32
 
-/* A node with nobody who tells it more; 'args' end with NULL. */
+/* A node without further input; 'args' end with NULL. */
 static void
 node_main(const struct crew *crew, int rank, const char *const args[],
           int out)
@@ -74,7 +74,7 @@ number_in(const char *line, const char *name)
     return atof(at + strlen(name));
 }
 
-/* The largest number that rank 0 says of 'name', when all have ended. */
+/* The largest number that rank 0 prints for 'name', when all have ended. */
 static double
 train_and_look(const char *name, const char *const args[])
 {
@@ -176,7 +176,7 @@ UNIT_TEST(batches_train_to_nearly_the_same_loss)
     }
 }
 
-/* Of 100 entities each is as good as another to who has not learned: a mean
+/* Without learning, each of 100 entities is as good as another: a mean
  * reciprocal rank of 0.05. */
 UNIT_TEST(knowledge_is_learned)
 {

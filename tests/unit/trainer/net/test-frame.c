@@ -357,7 +357,7 @@ UNIT_TEST(hellos_of_stores_may_have_keys_only)
     assert_null(decode(head, &out));
 }
 
-/* A frame whose bytes come one by one is still one frame. */
+/* A frame with bytes that come one by one is still one frame. */
 UNIT_TEST(links_take_frames_in_pieces)
 {
     float body[3] = { 1, 2, 3 }, got[3] = { 0 };
@@ -388,7 +388,7 @@ UNIT_TEST(links_take_frames_in_pieces)
     assert_int_equal(last, LINK_FRAME);
     assert_memory_equal(got, body, sizeof body);
 
-    /* Half a head and then the end is an error, and says so. */
+    /* Half a head and then the end is an error with a message. */
     assert_int_equal(write(fds[1], bytes, 7), 7);
     close(fds[1]);
     while ((last = link_receive(&link, &error)) == LINK_AGAIN) {

@@ -135,7 +135,7 @@ answer(struct meeting *m, int rank)
     send_frame(link, &frame);
 }
 
-/* Checks that all are connected, or what the peer says. */
+/* Checks that all are connected, or the message of the peer. */
 static void
 finish(struct meeting *m, const char *error)
 {

@@ -58,7 +58,7 @@ reserve_port(void)
     return ntohs(sin.sin_port);
 }
 
-/* Makes this process one that hears nothing and says 'out'. */
+/* Makes this process one without input that writes to 'out'. */
 static struct control *
 become_server(int out)
 {

@@ -61,7 +61,8 @@ wait_for(struct store_client *client, ps_handle handle)
 }
 
 /* Counts in a store behind a proxy that cuts.  Every count must be there
- * exactly once, and every answer be that of its own place in the order. */
+ * exactly once, and every reply must be the one of its own place in the
+ * order. */
 static void
 count_through(const struct cut cuts[], int n_cuts)
 {
@@ -309,8 +310,8 @@ UNIT_TEST(frames_that_do_not_fit_a_store_are_refused)
     }
 }
 
-/* One that takes the server for another peer is told so, and a worker that
- * comes after it trains. */
+/* A peer that takes the server for another peer gets an error, and a worker
+ * that comes after it trains. */
 UNIT_TEST(a_peer_that_trains_without_servers_is_refused)
 {
     struct server server = start_server((struct ps_server_config) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Linear models whose workers push only the features of their batches learn
- * what they would learn from whole vectors, and move far fewer bytes. */
+/* Linear models with workers that push only the features of their batches
+ * learn what they would learn from whole vectors, and move far fewer bytes. */
 
 #include <math.h>
 #include <stdio.h>

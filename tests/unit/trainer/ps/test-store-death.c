@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A store has no checkpoints: whoever dies ends it for all, in time and with a
- * message that says who it was. */
+/* A store has no checkpoints: the death of one ends it for all, in time and
+ * with a message that names it. */
 
 #include <signal.h>
 #include <stdint.h>
@@ -112,11 +112,11 @@ UNIT_TEST(a_killed_server_is_named)
     snprintf(name, sizeof name, "127.0.0.1:%d: ", servers[1].port);
     assert_ends(client, name);
 
-    /* It was told bye. */
+    /* It has received a bye. */
     assert_int_equal(await_end(servers[0].pid), 0);
 }
 
-/* Nobody goes on with the values of another server. */
+/* No worker goes on with the values of another server. */
 UNIT_TEST(a_server_that_was_started_again_is_another_one)
 {
     struct ps_server_config config = {
@@ -133,7 +133,7 @@ UNIT_TEST(a_server_that_was_started_again_is_another_one)
     kill_process(server.pid);
 }
 
-/* With all operations on their way: nobody waits for ever. */
+/* With all operations on their way: no worker waits for ever. */
 UNIT_TEST(a_silent_server_is_noticed)
 {
     struct server server = start_server((struct ps_server_config) {

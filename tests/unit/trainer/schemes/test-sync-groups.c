@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Groups that wait each for its own, in virtual time: who is of which, what
- * a straggler costs, and what a rest changes. */
+/* Groups that wait each for its own, in virtual time: their members, what a
+ * straggler costs, and what a pause changes. */
 
 #include <math.h>
 #include <stdbool.h>
@@ -56,7 +56,7 @@ UNIT_TEST(groups_bound_the_cost_of_a_straggler)
         }
     }
 
-    /* Nobody is slow: one group stays one. */
+    /* No worker is slow: one group stays one. */
     assert_near(throughput("groups", -1), 1);
 }
 
@@ -217,7 +217,7 @@ UNIT_TEST(groups_continue_without_paused_workers)
     cluster_uninit(&c);
 }
 
-/* A gradient is one of all, whoever rests. */
+/* A gradient is one of all, whichever workers are paused. */
 UNIT_TEST(updates_without_paused_workers_keep_their_weight)
 {
     struct cluster c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Synchronisation schemes, in virtual time: who waits for whom, and what is
- * refused. */
+/* Synchronisation schemes, in virtual time: which workers wait for which, and
+ * what is refused. */
 
 #include <math.h>
 #include <stdint.h>
@@ -159,8 +159,8 @@ UNIT_TEST(backup_lets_late_workers_join_at_once)
     cluster_uninit(&c);
 }
 
-/* What another server's scheme had a worker drop is none of the gradients that
- * are waited for here, unless no others can come. */
+/* A gradient that another server's scheme had a worker drop is not waited for
+ * here, unless no others can come. */
 UNIT_TEST(backup_does_not_wait_for_workers_that_skip)
 {
     struct cluster c;
@@ -216,8 +216,8 @@ UNIT_TEST(ssp_keeps_its_bound)
     }
 }
 
-/* Everybody gets weights as often as all have pushed, and once for each push,
- * also whoever is at work. */
+/* Each worker gets weights as often as all have pushed, and once for each
+ * push, also while it computes. */
 UNIT_TEST(essp_sends_weights_to_computing_workers)
 {
     const struct sync_class *class = &sync_essp;
