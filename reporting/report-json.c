@@ -277,6 +277,7 @@ report_put_json(const struct report *r, FILE *stream)
     if (r->inputs) {
         add_string(top, "inputs", r->inputs);
     }
+    add_string(top, "about", r->about);
     cJSON_AddNumberToObject(top, "time", r->when);
     policies = cJSON_AddArrayToObject(top, "policies");
     add_string(top, "baseline", r->baseline ? r->baseline->name : NULL);
@@ -337,9 +338,10 @@ add_use(cJSON *o, const struct report_policy *p)
     }
 }
 
-/* Writes what ui/report.js draws: {"policies": [{"name", "cdf", "ports",
- * "use", "samples"}], "stages", "searches", "jobs"}.  The last three are those
- * of report_put_json(), but limited in number. */
+/* Writes what ui/report.js draws: {"baseline", "candidate" (names, or null),
+ * "policies": [{"name", "cdf", "ports", "use", "samples"}], "stages",
+ * "searches", "jobs"}.  The last three are those of report_put_json(), but
+ * limited in number. */
 void
 report_put_page_json(const struct report *r, FILE *stream)
 {
@@ -349,6 +351,8 @@ report_put_page_json(const struct report *r, FILE *stream)
     cJSON *searches = cJSON_AddArrayToObject(top, "searches");
     cJSON *jobs = cJSON_AddArrayToObject(top, "jobs");
 
+    add_string(top, "baseline", r->baseline ? r->baseline->name : NULL);
+    add_string(top, "candidate", r->candidate ? r->candidate->name : NULL);
     for (size_t i = 0; i < r->n_policies; i++) {
         cJSON *o = cJSON_CreateObject();
 

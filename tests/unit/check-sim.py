@@ -414,6 +414,14 @@ def check_page(folder):
     check('ports', sorted(data['policies'][0]['ports']),
           [f'h{h}:{d}' for h in range(4) for d in ('rx', 'tx')])
     check('searches', len(data['searches']), 2 * 4)
+    titles = [line.split() for line in result.stdout.splitlines()
+              if line.startswith('policy ')]
+    table = text.partition('<table')[2].partition('</table>')[0]
+    check('columns', re.findall('<th scope="col">(.*?)</th>', table),
+          titles[0] + re.findall(r'mean \w+|early p95|us p99|\w+',
+                                 ' '.join(titles[1][1:])))
+    check('about', f': stagecoach sim generate:1,cojobs=4,hosts=4 --html '
+          f'{page}, on ' in text, True)
 
 
 def check_mistakes(trace):

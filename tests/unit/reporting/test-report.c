@@ -387,6 +387,9 @@ html_has_tables_without_javascript(void **state)
     assert_non_null(strstr(text, SEARCH_IN_HTML "/0</th>"
                            "<td data-label=\"stage\">4.00 s</td>"
                            "<td data-label=\"fair\">8.00 s</td></tr>"));
+    assert_int_equal(
+        count(text, "Stagecoach " STAGECOACH_VERSION ": test-report"), 1);
+    assert_non_null(strstr(text, "SCT: stage completion time"));
     assert_non_null(strstr(text, "<p>stage / fair: mean SCT 0.500, "
                            "p95 SCT 0.500, makespan 0.500</p>"));
     assert_non_null(strstr(text, "<p>searches finish their rounds 50 % sooner "
