@@ -11,8 +11,8 @@ import { openBrowser, openPage } from "./browser.js";
 import { openProxy } from "./proxy.js";
 
 const SOCKET = process.env.REST_SOCKET;
-const PICTURES = ["#helping svg[role=img]", "#timeline svg", "#ahead svg",
-                  "#use svg", "#queue canvas", "#coverage canvas",
+const PICTURES = ["#helping svg[role=img]", "#timeline svg", "#hosts svg",
+                  "#ahead svg", "#use svg", "#queue canvas", "#coverage canvas",
                   "#decisions table"];
 const PHONE = { width: 360, height: 740 };
 
@@ -119,6 +119,42 @@ test("the use of ports begins with the history", async t => {
     await cells.first().waitFor({ state: "attached" });
     assert.equal(await cells.count(), 2);
     assert.match(await cells.first().textContent(), /: 50 %$/);
+    assert.deepEqual(complaints, []);
+});
+
+// A cluster of 64 hosts: one is not connected, and for one the kernel forwards.
+function manyHosts(second) {
+    return { hosts: Array.from({ length: 64 }, (_, i) => ({
+        host: `host${i}`, connected: i !== 7, state: "ordered",
+        bypass: i === 9, lag_s: 0, coverage: 1, ports: { uplink: 1e9 },
+        moved: { tx: 1e7 * second, rx: 1e6 * i * second } })) };
+}
+
+test("many hosts have a cell each, and a row if they need it", async t => {
+    const begin = Date.now();
+    const proxy = await proxyFor(t, "none", {
+        get "/v1/hosts"() {
+            return manyHosts((Date.now() - begin) / 1000);
+        },
+    });
+    const { page, complaints } = await pageFor(t, proxy.url);
+    const rows = page.locator("#hosts > table tbody tr");
+
+    await page.locator("#use svg").waitFor();
+    assert.equal(await page.locator("#hosts rect").count(), 64);
+    assert.match(await page.locator("#hosts > p").first().innerText(),
+                 /^2 of 64 hosts need attention/);
+    assert.deepEqual(await rows.locator("td:first-child").allInnerTexts(),
+                     ["host7", "host9"]);
+    assert.match(await rows.last().innerText(), /without priorities/);
+    assert.deepEqual(
+        await page.locator("#hosts svg text").allTextContents(), ["×", "!"]);
+    assert.match(await page.locator("#use .note").innerText(),
+                 /the 24 busiest of 64 hosts/);
+    assert.equal(await page.locator("#use details tbody tr").count(), 64);
+    // The busiest one receives about 63 MB/s of 125.
+    assert.match(await page.locator("#use details tbody tr").first()
+        .textContent(), /^host63[3-9][0-9] %/);
     assert.deepEqual(complaints, []);
 });
 
@@ -243,8 +279,8 @@ test("the keyboard reaches everything, and the focus is visible", async t => {
         reached.push(where.section ?? where.text);
     }
     assert.deepEqual([...new Set(reached)], [
-        "To the order", "helping-title", "timeline-title", "ahead-title",
-        "use-title", "queue-title", "coverage-title", "decisions-title"]);
+        "To the order", "helping-title", "timeline-title", "hosts-title",
+        "ahead-title", "use-title", "queue-title", "coverage-title", "decisions-title"]);
 
     // The focus, the selection and an open table survive an update.
     await page.locator("#timeline summary").focus();

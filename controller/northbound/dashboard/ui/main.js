@@ -5,6 +5,7 @@
 import { drawDecisions } from "./decisions.js";
 import { show } from "./dom.js";
 import { drawHelping } from "./helping.js";
+import { drawHosts } from "./hosts.js";
 import { follow, get, getText } from "./live.js";
 import { addUse, drawAhead, drawUse, seedUse } from "./ports.js";
 import { addSeries } from "./series.js";
@@ -48,6 +49,7 @@ async function refreshHosts() {
     if (hosts) {
         addUse(hosts);
         drawUse();
+        drawHosts(hosts);
         addSeries(hosts);
     }
 }
