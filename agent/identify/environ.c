@@ -206,13 +206,13 @@ cojob_of_row(const struct row *row, const struct block *b, uid_t uid)
 {
     const char *value = row->cojob_variable ? get(b, row->cojob_variable)
                         : NULL;
-    const char *told = get(b, "STAGECOACH_COJOB");
+    const char *cojob = get(b, "STAGECOACH_COJOB");
 
     if (row->cojob_variable && !value) {
         return NULL;
     }
-    if (told) {
-        return xstrdup(told);
+    if (cojob) {
+        return xstrdup(cojob);
     }
     return value ? xasprintf("%s-%s-u%lu", row->cojob, value,
                              (unsigned long) uid)

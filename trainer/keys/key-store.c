@@ -151,7 +151,7 @@ key_store_look(struct key_worker *worker)
     if (!worker->index && control) {
         control_run(control);
         if (control_stopped(control)) {
-            key_store_end(worker->store, message("told to stop"));
+            key_store_end(worker->store, message("stopped by a request"));
         }
     }
 }

@@ -338,8 +338,8 @@ store_client_step(struct store_client *client)
     error = event_loop_run(&client->loop, INT64_MAX);
     if (error) {
         store_client_fail(client, error == ECANCELED
-                                  ? message("told to stop")
-                                  : message("poll: %s", strerror(error)));
+                                      ? message("stopped by a request")
+                                      : message("poll: %s", strerror(error)));
     }
 }
 

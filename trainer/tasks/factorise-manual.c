@@ -148,10 +148,11 @@ gone(void *m_, int i, bool died)
 
 /* Returns a message if this node was stopped. */
 static char *
-look(struct manual *m)
+check_stopped(struct manual *m)
 {
     control_run(m->in->control);
-    return control_stopped(m->in->control) ? duplicate("told to end") : NULL;
+    return control_stopped(m->in->control) ? duplicate("stopped by a request")
+                                           : NULL;
 }
 
 /* Waits for a while, with the lock held before and after.  Returns a message
@@ -166,7 +167,7 @@ wait(struct manual *m)
         error = m->error;
     }
     m->error = NULL;
-    return error ? error : look(m);
+    return error ? error : check_stopped(m);
 }
 
 /* Sends the block of this step to the node that has it next.  Called with the
@@ -187,7 +188,7 @@ send_block(struct manual *m, int to, uint64_t turn, size_t size)
 
 /* Ends the step and switches to the next block. */
 static char *
-pass_on(struct manual *m)
+end_step(struct manual *m)
 {
     int block = block_of_turn(m, m->turn);
     uint64_t next = next_turn(m);
@@ -301,8 +302,8 @@ judge_block(const struct manual *m, int block, struct sums *sums)
 static char *
 make_round(struct manual *m, bool judge, bool last, struct sums *sums)
 {
-    char *error = look(m);      /* A single node never waits and so must
-                                 * check here. */
+    char *error = check_stopped(m); /* A single node never waits and so must
+                                     * check here. */
 
     for (int part = 0; part < m->n && !error; part++) {
         int block = block_of_turn(m, m->turn);
@@ -317,7 +318,7 @@ make_round(struct manual *m, bool judge, bool last, struct sums *sums)
             pace_wait(m->in->pace, sums->updates - before, m->in->control);
         }
         if (!last || part < m->n - 1) {
-            error = pass_on(m);
+            error = end_step(m);
         }
     }
     return error;

@@ -7,7 +7,7 @@
  *
  *    log_feed_open("csv:/x,metric=loss");
  *    log_feed("iteration,loss\n1,0.5\n");
- *    log_feed_told(1, 0.5);
+ *    log_feed_expect(1, 0.5);
  *    log_feed_close();
  *
  * One at a time. */
@@ -27,7 +27,7 @@ void log_feed_close(void);
 bool log_feed(const char *text);
 
 /* Fail unless the text fed last has reported this progress, or none. */
-void log_feed_told(int64_t iteration, double value);
-void log_feed_told_nothing(void);
+void log_feed_expect(int64_t iteration, double value);
+void log_feed_expect_nothing(void);
 
 #endif /* tests/unit/agent/log-feed.h */

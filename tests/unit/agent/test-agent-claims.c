@@ -51,7 +51,7 @@ tear_down(void **state OVS_UNUSED)
 
 /* A look at a tree that has nothing. */
 static int
-look(void)
+scan(void)
 {
     int n_gone = 0;
 
@@ -154,7 +154,7 @@ FIXTURE_TEST(more_believed_source_decides)
     assert_owner(whats, 3, "c/launcher");
     assert_true(unclaim(CLAIM_LAUNCHER, "c/launcher", &a_netns));
     assert_owner(whats, 3, "c/tree");
-    assert_int_equal(look(), 3);
+    assert_int_equal(scan(), 3);
     assert_owner(whats, 3, "c/env");
 }
 
@@ -197,11 +197,11 @@ FIXTURE_TEST(source_changes_its_mind)
     assert_owner(&a_process, 1, "c/b");
     assert_false(unclaim(CLAIM_LAUNCHER, "c/a", &a_process));
     assert_false(unclaim(CLAIM_PORT, "c/b", &a_process));
-    assert_int_equal(look(), 1);
+    assert_int_equal(scan(), 1);
     assert_null(registry_find(&r, "c/a"));
     assert_true(unclaim(CLAIM_LAUNCHER, "c/b", &a_process));
     assert_owner(&a_process, 1, NULL);
-    assert_int_equal(look(), 1);
+    assert_int_equal(scan(), 1);
     assert_int_equal(hmap_count(&r.jobs), 0);
 }
 
@@ -211,7 +211,7 @@ FIXTURE_TEST(job_lives_as_long_as_anything_claims_it)
 
     job = claim(CLAIM_LAUNCHER, "c/a", &a_cgroup);
     assert_int_equal(job->n_claims, 1);
-    assert_int_equal(look(), 0);
+    assert_int_equal(scan(), 0);
     assert_ptr_equal(registry_best_claim(&r, &a_cgroup, NULL)->job, job);
 
     registry_remove(&r, job);
