@@ -71,7 +71,7 @@ struct actuator_events {
     void (*peers)(const struct shim_peer *, size_t n, void *aux);
 };
 
-/* What holds for all jobs. */
+/* Settings of all jobs. */
 struct actuator_wanted {
     long long until;      /* End of the lease, time_msec(): after it, all
                            * jobs are equal. */

@@ -38,7 +38,7 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
                                  * dead. */
 #define MAX_MESSAGES_PER_RUN 50
 
-/* Requests that are sent with those for counters, but not with each. */
+/* Requests that are sent along with some of the requests for counters. */
 enum { N_ASKS = 3 };
 static const struct {
     enum shim_msg_type type;

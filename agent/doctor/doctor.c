@@ -498,7 +498,8 @@ struct iface {
 /* A kind of tunnel between nodes, as a shim sees it. */
 struct overlay {
     const char *kind, *name;
-    uint16_t port_attr; /* Of its UDP port, 0 without one. */
+    uint16_t port_attr; /* Attribute of its UDP port in the kernel's reply, 0
+                         * without one. */
     int ports[2];       /* Those that a shim reads, unless another is given;
                          * -1: it reads nothing. */
 };
@@ -676,8 +677,9 @@ check_veth(struct doctor *d, const struct iface *iface)
     }
 }
 
-/* Returns true if a pod behind 'iface' can send with the address of another:
- * a bridge does not look, and the host's route back is not asked. */
+/* Returns true if a pod behind 'iface' can send with the address of another: a
+ * bridge does not check source addresses, and no check of the reverse path
+ * applies. */
 static bool
 may_spoof(const struct doctor *d, const struct iface *iface)
 {

@@ -93,7 +93,8 @@ struct user {
                            * by a shim or tracker.c. */
     size_t n_connections; /* Of no job, as of the last count. */
     uint64_t n_refused;   /* All that was, at the last run. */
-    long long refused_at; /* When that grew, 0 if not lately. */
+    long long refused_at; /* Time of the last increase of 'n_refused', 0 if not
+                           * lately. */
     struct ovs_list waiting, idle; /* Of questions.c. */
 };
 

@@ -39,7 +39,7 @@ struct installed {
     char *job;
     struct identity_claim claim;
     bool is_new; /* The kernel does not have 'claim' yet. */
-    bool seen;   /* In the current comparison. */
+    bool seen;   /* Found by the current comparison with the registry. */
 };
 
 struct kernel_claims {

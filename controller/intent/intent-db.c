@@ -445,7 +445,7 @@ note_stored(struct intent_db *idb)
 }
 
 /* Returns true if the database has changed since it was loaded, or a new host
- * can be the one that a worker's row means. */
+ * may match the host in a worker's row. */
 static bool
 is_stale(const struct intent_db *idb)
 {

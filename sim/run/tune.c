@@ -264,7 +264,8 @@ struct search {
     struct trial *alone[TUNE_MAX_KNOBS][N_POSITIONS];
     size_t n_alone[TUNE_MAX_KNOBS];     /* 0 if it has no effect. */
     bool ineffective[TUNE_MAX_KNOBS];   /* It was tried and had none. */
-    size_t n_scanned;           /* Workloads on which all of them were. */
+    size_t n_scanned; /* Number of workloads on which all knobs were
+                       * tried. */
 
     struct trial *best;         /* Has been on all workloads of its part. */
 };

@@ -17,7 +17,7 @@
 #define N_LAGS 3
 #define EXPECTED (3 * N_LAGS)
 #define N_INPUTS (EXPECTED + 2) /* And a constant. */
-#define N_HIDDEN 8              /* 5 learn more slowly and err more. */
+#define N_HIDDEN 8              /* 5 are slower and less exact. */
 
 /* Where the weights are in their vector. */
 #define HIDDEN 0                /* [N_INPUTS][N_HIDDEN] */

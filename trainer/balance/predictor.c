@@ -11,7 +11,7 @@
 #define ALPHA 0.3               /* Weight of the last speed in 'average'. */
 #define ALPHA_ALONE 0.15        /* And in 'alone'. */
 #define STEADY 0.05             /* Largest change of a steady use. */
-#define LEAST_FREE 0.02         /* Part of a processor. */
+#define LEAST_FREE 0.02         /* Part of a processor that counts. */
 
 static double
 last_speed(struct predictor *p)

@@ -247,7 +247,8 @@ guest_wait(void *g_, short *events, int64_t *until_us)
     return g->link.fd;
 }
 
-/* A peer that was too slow connects again; what is no peer gets a reason. */
+/* A peer that was too slow connects again; a connection of another program
+ * gets an error. */
 static void
 guest_run(void *g_, short revents)
 {

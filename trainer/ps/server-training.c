@@ -133,7 +133,8 @@ write_checkpoint(struct server *server, uint64_t iteration)
         return;
     }
 
-    /* Keep the previous one: another server may still be there. */
+    /* Keep the previous checkpoint: another server may not have written its
+     * next one. */
     if (server->saved != FRAME_NONE) {
         checkpoint_prune(config->checkpoint, &server->hello, 0, server->saved);
     }

@@ -22,7 +22,7 @@
     60000                       /* Time limit until all workers are ready, \
                                  * from the last event on. */
 #define STOP_MS 5000            /* From "stop" to SIGTERM. */
-#define TERM_MS 2000            /* From SIGTERM to SIGKILL. */
+#define TERM_MS 2000            /* Time from SIGTERM to SIGKILL, ms. */
 
 struct job_process {
     struct child child;

@@ -111,8 +111,8 @@ struct node_task_class {
     char *(*epoch)(struct node_worker *, void *state,
                    struct node_task_sums *sums);
 
-    /* Looks at the worker's part of what is held out; not after every epoch.
-     */
+    /* Evaluates the worker's part of the validation samples; not after every
+     * epoch. */
     char *(*judge)(struct node_worker *, void *state,
                    struct node_task_sums *sums);
 
@@ -140,7 +140,8 @@ void node_task_destroy(struct node_task *);
  * is finished with. */
 char *node_task_train(struct node_worker *);
 
-/* Whether held-out samples are looked at after this epoch, from 0 on. */
+/* Returns true if validation samples are evaluated after this epoch, from 0
+ * on. */
 bool node_task_is_judged(const struct options *, uint64_t epoch);
 
 /* Reports the epoch, with the names of the task's qualities. */

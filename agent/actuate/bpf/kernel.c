@@ -28,7 +28,7 @@ VLOG_DEFINE_THIS_MODULE(kernel);
 
 /* Queues of an uplink. */
 
-#define MAX_DEPTH 4 /* A VLAN of a bond of cards, and one more. */
+#define MAX_DEPTH 4 /* A VLAN, a bond, its cards, and one more. */
 
 /* Of linux/pkt_sched.h since 6.7. */
 #define FQ_PRIOMAP 16

@@ -903,8 +903,8 @@ stagecoach_out(struct __sk_buff *skb)
 }
 
 /* Ingress of the host's end of a pod's interface: the packet still has the
- * pod's socket, which routing or bridging drops, so the mark takes the slot
- * along.  There the source is still the pod's, which the uplink may hide. */
+ * pod's socket, which routing or bridging drops, so the mark carries the slot.
+ * There the source is still the pod's, which the uplink may hide. */
 SEC("tc")
 int
 stagecoach_pod(struct __sk_buff *skb)

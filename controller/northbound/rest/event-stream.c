@@ -59,7 +59,7 @@ struct event_client {
     void (*wake)(void *aux);
     void *aux;
     uint64_t seen;              /* Id of the last event sent. */
-    uint64_t n_telemetry;       /* Last 'n_telemetry' that was sent. */
+    uint64_t n_telemetry;       /* 'n_telemetry' as of the last event. */
     struct ds rest;             /* Text of the event that is being read. */
     size_t offset;              /* Bytes of 'rest' that have been read. */
     bool lost;                  /* The stream ends after 'rest'. */

@@ -116,9 +116,9 @@ struct rest_head {
                               * in it. */
     const char *host;        /* Host. */
     const char *certificate; /* Of this server, in PEM, or null. */
-    const char *site, *dest; /* Sec-Fetch-Site and -Dest: browsers say what
-                              * they know of the page that asks, and that
-                              * somebody follows a link ("document"). */
+    const char *site, *dest; /* Sec-Fetch-Site and -Dest: browsers describe the
+                              * page that sends the request, and a user that
+                              * follows a link ("document"). */
     const char *origin;      /* Origin: browsers send it with the changes of
                               * a web page.  No page of ours makes changes,
                               * so the page belongs to another site. */
