@@ -123,9 +123,10 @@ parse_mark(const char *text, void *shift)
                && value <= IDENTITY_NO_MARK - IDENTITY_MARK_BITS) {
         *(uint32_t *) shift = value;
     } else {
-        return xasprintf("\"%s\" is not the lowest of 11 bits of the mark, 0 "
-                         "to 21 and none are allowed",
-                         text);
+        return xasprintf(
+            "\"%s\" is not the lowest of 11 bits of the mark; expected 0 "
+            "to 21 or none",
+            text);
     }
     return NULL;
 }
@@ -236,9 +237,10 @@ check_remotes(const char *text)
     ovsdb_session_parse_remote(text, &remotes, &cid);
     for (size_t i = 0; i < remotes.n; i++) {
         if (stream_verify_name(remotes.names[i])) {
-            bad_option("--controller: \"%s\" is not a remote, unix:PATH, "
-                       "tcp:HOST:PORT or ssl:HOST:PORT are allowed",
-                       remotes.names[i]);
+            bad_option(
+                "--controller: \"%s\" is not a remote; expected unix:PATH, "
+                "tcp:HOST:PORT or ssl:HOST:PORT",
+                remotes.names[i]);
         }
     }
     svec_destroy(&remotes);
@@ -258,9 +260,10 @@ remotes_of(const char *addresses, int port)
         struct in6_addr ip;
 
         if (inet_pton(ipv6 ? AF_INET6 : AF_INET, address, &ip) != 1) {
-            bad_option("--controllers: \"%s\" is not an IP address, only "
-                       "addresses, separated by commas, are allowed",
-                       address);
+            bad_option(
+                "--controllers: \"%s\" is not an IP address; expected only "
+                "addresses, separated by commas",
+                address);
         }
         ds_put_format(&remotes, ipv6 ? "%sssl:[%s]:%d" : "%sssl:%s:%d",
                       remotes.length ? "," : "", address, port);

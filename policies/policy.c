@@ -292,8 +292,8 @@ read_factors(const struct json_at *weights, const char *member,
     size_t n = json_n(map);
 
     if (n > POLICY_MAX_FACTORS) {
-        json_fail(weights, member, "%zu members, at most %d are allowed",
-                  n, POLICY_MAX_FACTORS);
+        json_fail(weights, member, "%zu members; expected at most %d", n,
+                  POLICY_MAX_FACTORS);
         n = 0;
     }
     f->factors = allocate(n, sizeof *f->factors);

@@ -654,9 +654,10 @@ parse_process(const char *text, struct claim_what *what)
     int pid;
 
     if (!str_to_int(text, 10, &pid) || pid < 2) {
-        return xasprintf("pid: \"%.40s\" is not the id of a process, 2 and "
-                         "more are allowed",
-                         text);
+        return xasprintf(
+            "pid: \"%.40s\" is not the id of a process; expected 2 and "
+            "more",
+            text);
     }
     if (!process_read(pid, &process)) {
         return xasprintf("pid: there is no process %d", pid);
@@ -676,7 +677,7 @@ parse_path(const char *kind, char *path, bool directory,
     if (stat(path, &s)) {
         error = xasprintf("%s: %.200s: %s", kind, path, ovs_strerror(errno));
     } else if (S_ISDIR(s.st_mode) != directory) {
-        error = xasprintf("%s: %.200s is not a %s, such as %s is allowed",
+        error = xasprintf("%s: %.200s is not a %s; expected one such as %s",
                           kind, path, kind,
                           directory ? "/kubepods.slice/a" : "/run/netns/a");
     } else {
@@ -705,14 +706,15 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                                                                : CLAIMS_CGROUP;
     if (what->kind == CLAIMS_CGROUP
         && strcmp(kind, claim_kind_names[CLAIMS_CGROUP])) {
-        return xasprintf("\"%.40s\" cannot be claimed, cgroup, netns and pid "
-                         "are allowed",
-                         kind);
+        return xasprintf(
+            "\"%.40s\" cannot be claimed; expected cgroup, netns or pid",
+            kind);
     }
     if (text[0] != '/' || strstr(text, "/../")) {
-        return xasprintf("%s: \"%.200s\" is not a path, absolute ones without "
-                         "\"..\" are allowed",
-                         kind, text);
+        return xasprintf(
+            "%s: \"%.200s\" is not a path; expected absolute ones without "
+            "\"..\"",
+            kind, text);
     }
     if (what->kind == CLAIMS_NETNS) {
         return parse_path(kind, xstrdup(text), false, what, pathp);
@@ -739,9 +741,9 @@ port_rule_parse(const char *text, struct port_rule *rule)
         last = sscanf(text, "%d=%n", &first, &n) == 1 && n ? first : -1;
     }
     if (!n || first < 1 || last < first || last > 65535) {
-        return xasprintf("\"%.80s\" has no ports, such as 29500-29510=asha/t0 "
-                         "is allowed",
-                         text);
+        return xasprintf(
+            "\"%.80s\" has no ports; expected one such as 29500-29510=asha/t0",
+            text);
     }
     if (!cgroup_job_is_valid(text + n)) {
         return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each " NAME_RULE,

@@ -671,9 +671,9 @@ start_tail(struct log_readers *lr, struct log_reader *r,
     int error;
 
     if (count_tails(lr, p->uid) >= LOG_MAX_TAILS) {
-        fail(r, now, xasprintf("user %u has %d readers of logs, at most %d "
-                               "are allowed", (unsigned int) p->uid,
-                               LOG_MAX_TAILS, LOG_MAX_TAILS));
+        fail(r, now,
+             xasprintf("user %u has %d readers of logs; expected at most %d",
+                       (unsigned int) p->uid, LOG_MAX_TAILS, LOG_MAX_TAILS));
         return;
     }
     BUILD_ASSERT(sizeof start.groups == sizeof p->groups);

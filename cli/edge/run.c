@@ -198,14 +198,18 @@ check(const struct print_env *e)
     }
     if (e->level && (strlen(e->level) != 1 || e->level[0] < '0'
                      || e->level[0] > '0' + MAX_LEVEL)) {
-        fprintf(stderr, "stagecoach run: --level: \"%s\" is not a level, 0 "
-                "(served first) to %d are allowed\n", e->level, MAX_LEVEL);
+        fprintf(stderr,
+                "stagecoach run: --level: \"%s\" is not a level; expected 0 "
+                "(served first) to %d\n",
+                e->level, MAX_LEVEL);
         return false;
     }
     if (e->interface && !is_plain(e->interface)) {
-        fprintf(stderr, "stagecoach run: --interface: \"%s\" is not an "
-                "interface, 1 to %d letters, digits, '.', '_' and '-' are "
-                "allowed\n", e->interface, IF_NAMESIZE - 1);
+        fprintf(stderr,
+                "stagecoach run: --interface: \"%s\" is not an "
+                "interface; expected 1 to %d letters, digits, '.', '_' and '-'"
+                "\n",
+                e->interface, IF_NAMESIZE - 1);
         return false;
     }
     return true;

@@ -239,8 +239,10 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     error = scenario_from_file(file, o->seed != LAB_NO_SEED ? &o->seed : NULL,
                                &setting->scenario);
     if (!error && o->blind && setting->scenario->fabric != FABRIC_LEAF_SPINE) {
-        error = xasprintf("--blind: %s has no links between switches, a "
-                          "fabric with \"leaf_spine\" is allowed", file);
+        error =
+            xasprintf("--blind: %s has no links between switches; expected a "
+                      "fabric with \"leaf_spine\"",
+                      file);
     }
     if (!error && o->congestion) {
         error = check_congestion(o->congestion);

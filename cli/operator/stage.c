@@ -79,8 +79,7 @@ parse_rungs(const char *text, void *list_)
     list->n = words.n;
     for (size_t i = 0; !error && i < words.n; i++) {
         if (!parse_rung(words.names[i], i + 1 == words.n, &list->rungs[i])) {
-            error =
-                xasprintf("\"%s\", rungs such as 30:3,80 are allowed", text);
+            error = xasprintf("\"%s\"; expected rungs such as 30:3,80", text);
         }
     }
     svec_destroy(&words);

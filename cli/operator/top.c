@@ -280,9 +280,10 @@ cmd_top(int argc, char *argv[])
         return status;
     }
     if (!o.once && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))) {
-        return command_fail("stagecoach top", xstrdup(
-            "standard input and output are no terminal, with --once that is "
-            "allowed"));
+        return command_fail(
+            "stagecoach top",
+            xstrdup(
+                "standard input and output: not a terminal; expected --once"));
     }
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);

@@ -173,9 +173,8 @@ check_kept(const struct policy_args *args)
                 free(names);
                 names = more;
             }
-            char *error = message("--keep: \"%s\" is not tuned, %s %s allowed",
-                                  options->kept[i], names,
-                                  space.n > 1 ? "are" : "is");
+            char *error = message("--keep: \"%s\" is not tuned; expected %s",
+                                  options->kept[i], names);
 
             free(names);
             return error;

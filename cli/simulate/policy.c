@@ -33,8 +33,8 @@ add_policy(const char *text, void *args_)
     struct policy_args *args = args_;
 
     if (args->n_names == args->syntax->max_policies) {
-        return message("\"%s\": unexpected policy, at most %d %s allowed",
-                       text, args->n_names, args->n_names == 1 ? "is" : "are");
+        return message("\"%s\": unexpected policy; expected at most %d", text,
+                       args->n_names);
     }
     args->names[args->n_names++] = text;
     return NULL;
@@ -50,9 +50,11 @@ parse_budget(const char *text, void *options_)
 
     if (end == text || (*end && !seconds) || x > 1e6
         || !(seconds ? x > 0 : x >= 1 && x == floor(x))) {
-        return message("\"%s\" is not a budget, seconds such as \"60s\" or a "
-                       "number of simulations such as \"200\", at most "
-                       "1000000, are allowed", text);
+        return message(
+            "\"%s\" is not a budget; expected seconds such as \"60s\" or a "
+            "number of simulations such as \"200\", at most "
+            "1000000",
+            text);
     }
     options->budget_s = seconds ? x : 0;
     options->evaluations = seconds ? 0 : x;
@@ -66,8 +68,8 @@ add_trace(const char *text, void *args_)
     size_t max = args->syntax->options & POLICY_TUNE ? POLICY_MAX_TRACES : 1;
 
     if (args->n_traces == max) {
-        return message("\"%s\": unexpected trace, at most %zu %s allowed",
-                       text, max, max == 1 ? "is" : "are");
+        return message("\"%s\": unexpected trace; expected at most %zu", text,
+                       max);
     }
     args->traces[args->n_traces++] = text;
     args->trace = args->traces[0];
@@ -80,7 +82,7 @@ add_kept(const char *text, void *args_)
     struct policy_args *args = args_;
 
     if (args->tune.n_kept == POLICY_MAX_KEPT) {
-        return message("\"%s\": at most %d members are allowed", text,
+        return message("\"%s\": expected at most %d members", text,
                        POLICY_MAX_KEPT);
     }
     args->kept[args->tune.n_kept++] = text;
@@ -156,8 +158,10 @@ is_complete(const struct policy_syntax *syntax, const struct policy_args *args)
         return false;
     }
     if (syntax->needs_trace && !args->trace && !args->history) {
-        fprintf(stderr, "%s: --trace is missing, any input of \"stagecoach "
-                "sim\" is allowed\n", syntax->name);
+        fprintf(stderr,
+                "%s: --trace is missing; expected any input of \"stagecoach "
+                "sim\"\n",
+                syntax->name);
         return false;
     }
     return true;

@@ -425,7 +425,7 @@ add_policy(const char *text, void *run_)
     struct sim_run *run = run_;
 
     if (run->n_policies == SIM_RUN_MAX_POLICIES) {
-        return strdup("at most 16 policies are allowed");
+        return strdup("expected at most 16 policies");
     }
     run->policies[run->n_policies++].name = text;
     return NULL;

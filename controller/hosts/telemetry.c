@@ -116,8 +116,10 @@ telemetry_check_remote(const char *passive)
             && is_loopback(&ss))) {
         return NULL;
     }
-    return xasprintf("%s: not without TLS, \"pssl:PORT\" and, on the loopback "
-                     "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
+    return xasprintf(
+        "%s: not without TLS; expected \"pssl:PORT\" and, on the loopback "
+        "only, \"ptcp:PORT:127.0.0.1\"",
+        passive);
 }
 
 char *
@@ -149,9 +151,9 @@ telemetry_create(const char *remote, struct cluster *cluster,
     int error = message ? 0 : jsonrpc_pstream_open(passive, &t->pstream, 0);
 
     if (error) {
-        message = xasprintf("%s: cannot listen (%s), \"unix:PATH\", "
-                            "\"ptcp:PORT:127.0.0.1\" and \"pssl:PORT\" are "
-                            "allowed", remote, ovs_strerror(error));
+        message = xasprintf("%s: cannot listen (%s); expected \"unix:PATH\", "
+                            "\"ptcp:PORT:127.0.0.1\" or \"pssl:PORT\"",
+                            remote, ovs_strerror(error));
     }
     free(passive);
     if (message) {

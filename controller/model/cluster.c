@@ -305,14 +305,16 @@ cluster_check_remove(const struct cluster *c, const char *name)
     const struct host *host = shash_find_data(&c->hosts, name);
 
     if (!host || !host_is_known(c, host)) {
-        return xasprintf("%.64s: no such host, one that \"hosts\" lists is "
-                         "allowed", name);
+        return xasprintf(
+            "%.64s: no such host; expected one that \"hosts\" lists", name);
     } else if (host->connected) {
-        return xasprintf("%s: its agent is connected, a host is allowed after "
-                         "its agent has been stopped", name);
+        return xasprintf("%s: its agent is connected; expected a host after "
+                         "its agent has been stopped",
+                         name);
     } else if (host->named) {
-        return xasprintf("%s: live jobs have processes there, a host is "
-                         "allowed after its jobs have ended", name);
+        return xasprintf("%s: live jobs have processes there; expected a host"
+                         " after its jobs have ended",
+                         name);
     }
     return NULL;
 }

@@ -116,9 +116,9 @@ parse_remotes(const struct json *remotes, struct telemetry_job *job)
     char *error = NULL;
 
     if (remotes->array.n > TELEMETRY_MAX_REMOTES) {
-        return xasprintf("%"PRIuSIZE" remote addresses of a job, at most %d "
-                         "are allowed", remotes->array.n,
-                         TELEMETRY_MAX_REMOTES);
+        return xasprintf("%" PRIuSIZE
+                         " remote addresses of a job; expected at most %d",
+                         remotes->array.n, TELEMETRY_MAX_REMOTES);
     }
     job->remotes = xcalloc(remotes->array.n + 1, sizeof *job->remotes);
     for (size_t i = 0; !error && i < remotes->array.n; i++) {
@@ -171,7 +171,7 @@ static char *
 parse_jobs(const struct json *jobs, struct telemetry_report *r)
 {
     if (jobs->array.n > TELEMETRY_MAX_JOBS) {
-        return xasprintf("%"PRIuSIZE" jobs, at most %d are allowed",
+        return xasprintf("%" PRIuSIZE " jobs; expected at most %d",
                          jobs->array.n, TELEMETRY_MAX_JOBS);
     }
     r->jobs = xcalloc(jobs->array.n ? jobs->array.n : 1, sizeof *r->jobs);
@@ -191,7 +191,7 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
     const struct shash_node *node;
 
     if (shash_count(json_object(ports)) > TELEMETRY_MAX_PORTS) {
-        return xasprintf("%" PRIuSIZE " ports, at most %d are allowed",
+        return xasprintf("%" PRIuSIZE " ports; expected at most %d",
                          shash_count(json_object(ports)), TELEMETRY_MAX_PORTS);
     }
     SHASH_FOR_EACH (node, json_object(ports)) {
@@ -318,7 +318,7 @@ parse_users(const struct json *users, struct telemetry_report *r)
     char *error = NULL;
 
     if (users && users->array.n > TELEMETRY_MAX_USERS) {
-        return xasprintf("%" PRIuSIZE " users, at most %d are allowed",
+        return xasprintf("%" PRIuSIZE " users; expected at most %d",
                          users->array.n, TELEMETRY_MAX_USERS);
     }
     while (users && !error && r->n_users < users->array.n) {

@@ -375,15 +375,20 @@ switches_add_identity(struct switches *ss, const char *text)
         datapath = strtoull(text, NULL, 16);
     }
     if (!datapath || !text[17] || strlen(text + 17) > TOPOLOGY_MAX_IDENTITY) {
-        return xasprintf("--switch-identity: \"%s\", a datapath id of 16 "
-                         "digits 0-9 and a-f, a colon, and a name of 1 to %d "
-                         "characters are allowed", text,
-                         TOPOLOGY_MAX_IDENTITY);
+        return xasprintf(
+            "--switch-identity: \"%s\"; expected a datapath id of 16 "
+            "digits 0-9 and a-f, a colon, and a name of 1 to %d "
+            "characters",
+            text, TOPOLOGY_MAX_IDENTITY);
     }
     ovs_strlcpy(id, text, sizeof id);
-    return (smap_add_once(&ss->identities, id, text + 17) ? NULL
-            : xasprintf("--switch-identity: datapath id %s is there twice, "
-                        "once is allowed", id));
+    return (
+        smap_add_once(&ss->identities, id, text + 17)
+            ? NULL
+            : xasprintf(
+                "--switch-identity: datapath id %s is there twice; expected "
+                "once",
+                id));
 }
 
 /* Adds the switches of 't' and takes ownership of 't'.  Must be called at most

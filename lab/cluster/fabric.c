@@ -555,8 +555,10 @@ fabric_set_link(const struct plan *plan, const char *link, bool up)
     char *error, *message;
 
     if (!interface) {
-        return xasprintf("LINK: \"%s\", a name such as \"leaf0-spine1\" or "
-                         "\"h0\" is allowed", link);
+        return xasprintf(
+            "LINK: \"%s\"; expected a name such as \"leaf0-spine1\" or "
+            "\"h0\"",
+            link);
     }
     error = tool_run(plan->fabric_ns, argv, NULL, TOOL_TIMEOUT_MS, NULL);
     message = error ? xasprintf("LINK: there is no \"%s\" in this lab (%s)",

@@ -46,18 +46,17 @@ add_host(struct topology *t)
         if (n < N_FIELDS) {
             host.fields[n] = field;
             if (!*field) {
-                line_reader_fail(
-                    &t->lines, "field %d is empty, a name is allowed", n + 1);
+                line_reader_fail(&t->lines,
+                                 "field %d is empty; expected a name", n + 1);
             }
         }
     }
     if (n != N_FIELDS) {
         line_reader_fail(&t->lines,
-                         "%s fields than 4, \"" HEADER "\" is allowed",
+                         "%s fields than 4; expected \"" HEADER "\"",
                          n < N_FIELDS ? "less" : "more");
     } else if (t->n == MAX_HOSTS) {
-        line_reader_fail(&t->lines,
-                         "one more host than the %d that are allowed",
+        line_reader_fail(&t->lines, "one more host; expected at most %d",
                          MAX_HOSTS);
     }
     if (!t->lines.error) {

@@ -223,7 +223,7 @@ def writes(actor, name):
     answers(400, "DELETE", cojob + "/jobs/t0?state=done", error="query")
     answers(404, "PUT", "/v1/cojobs/" + "x" * 256, {})
     answers(400, "PUT", "/v1/cojobs/" + "x" * 254, {})
-    answers(405, "PATCH", cojob, {}, "GET, HEAD, PUT, DELETE is allowed")
+    answers(405, "PATCH", cojob, {}, "expected GET, HEAD, PUT, DELETE")
     with contextlib.closing(Client()) as client:
         client.request("PUT", cojob, headers={"Content-Length": "65537"})
         expect("too large", client.getresponse().status == 413)

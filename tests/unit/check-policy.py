@@ -164,27 +164,26 @@ def check_mistakes(trace):
         (['show'], 2, 'stagecoach policy show: 0 policies are named, 1 is '
                       'needed, ' + more.format('show')),
         (['show', 'stage', 'fair'], 2, 'stagecoach policy show: "fair": '
-                                       'unexpected policy, at most 1 is '
-                                       'allowed'),
+                                       'unexpected policy; expected at most 1'),
         (['show', 'stage', '--format', 'xml'], 2,
          'stagecoach policy show: --format: "xml" is not one of "table", '
          '"json"'),
         (['diff', 'stage'], 2, 'stagecoach policy diff: 1 policy is named, 2 '
                                'are needed, ' + more.format('diff')),
         (['diff', 'stage', 'none'], 1,
-         'none: no such policy, a name of "stagecoach policy list" or a file '
-         'such as "./stage.json" is allowed'),
+         'none: no such policy; expected a name of "stagecoach policy list" or a file '
+         'such as "./stage.json"'),
         (['whatif', '--policy', 'stage', '--policy', 'fair'], 2,
-         'stagecoach policy whatif: --trace is missing, any input of '
-         '"stagecoach sim" is allowed'),
+         'stagecoach policy whatif: --trace is missing; expected any input of '
+         '"stagecoach sim"'),
         (['whatif', 'stage'], 2, 'stagecoach policy whatif: "stage": '
          'unexpected argument, there are only options'),
         (['tune', '--trace', '/nonexistent'], 1,
          '/nonexistent: No such file or directory'),
         (['tune', '--trace', trace, '--budget', '1h'], 2,
-         'stagecoach policy tune: --budget: "1h" is not a budget, seconds '
+         'stagecoach policy tune: --budget: "1h" is not a budget; expected seconds '
          'such as "60s" or a number of simulations such as "200", at most '
-         '1000000, are allowed'),
+         '1000000'),
         (['tune', '--trace', trace, '--objective', 'mean'], 2,
          'stagecoach policy tune: --objective: "mean" is not one of '
          '"mean_sct", "p95_sct", "max_slowdown", "balanced"'),
@@ -195,10 +194,10 @@ def check_mistakes(trace):
          f'{trace}: nothing in it is random, --seeds requires '
          '"generate:SEED", a trace of jobs or a scenario with a seed'),
         (['tune', '--trace', trace, '--policy', 'tcf', '--keep', '/x'], 1,
-         '--keep: "/x" is not tuned, no member is allowed'),
+         '--keep: "/x" is not tuned; expected no member'),
         (['whatif', '--trace', trace, '--trace', trace], 2,
          'stagecoach policy whatif: --trace: "' + trace + '": unexpected '
-         'trace, at most 1 is allowed'),
+         'trace; expected at most 1'),
         (['tune', '--trace', trace, '--seed', '-1'], 2,
          'stagecoach policy tune: --seed: "-1" is not an integer from 0 to '
          '9007199254740991'),

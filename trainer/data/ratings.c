@@ -65,9 +65,11 @@ ratings_read(const char *name, FILE *stream, size_t max_n, struct ratings *r)
             add(r, &rating);
         } else if (!fields_end(text)
                    && (line > 1 || strncmp(text, "userId,", 7))) {
-            error = message("%s:%zu: not a rating, \"ROW::COLUMN::VALUE\" "
-                            "with \"::\", commas or tabs, and a time after "
-                            "it, is allowed", name, line);
+            error = message(
+                "%s:%zu: not a rating; expected \"ROW::COLUMN::VALUE\" "
+                "with \"::\", commas or tabs, and a time after "
+                "it",
+                name, line);
         }
     }
     free(text);

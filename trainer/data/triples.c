@@ -163,7 +163,7 @@ triples_read(const char *file, FILE *stream, struct triples_names *names,
                    && (t->n >= MAX_TRIPLES
                        || !(names ? read_named(text, names, t)
                                   : read_numbered(text, t)))) {
-            error = message("%s:%zu: not a triple, %s is allowed", file, line,
+            error = message("%s:%zu: not a triple; expected %s", file, line,
                             names ? "\"SUBJECT\\tRELATION\\tOBJECT\""
                                   : "\"SUBJECT OBJECT RELATION\" by numbers "
                                     "below 2^28");

@@ -362,17 +362,17 @@ check_config(const struct key_store_config *c)
 {
     if (c->n_nodes < 1 || c->n_nodes > KEY_STORE_MAX_NODES || c->rank < 0
         || c->rank >= c->n_nodes) {
-        return message("nodes: rank %d of %d, at most %d are allowed",
-                       c->rank, c->n_nodes, KEY_STORE_MAX_NODES);
+        return message("nodes: rank %d of %d; expected at most %d", c->rank,
+                       c->n_nodes, KEY_STORE_MAX_NODES);
     }
     if (c->n_ranges < 1 || c->n_ranges > LOCAL_STORE_MAX_RANGES) {
-        return message("keys: %d ranges, 1 to %d are allowed", c->n_ranges,
+        return message("keys: %d ranges; expected 1 to %d", c->n_ranges,
                        LOCAL_STORE_MAX_RANGES);
     }
     for (int i = 0; i < c->n_ranges; i++) {
         if (c->ranges[i].width < 1
             || c->ranges[i].width > KEY_STORE_MAX_WIDTH) {
-            return message("keys: %u values each, 1 to %d are allowed",
+            return message("keys: %u values each; expected 1 to %d",
                            c->ranges[i].width, KEY_STORE_MAX_WIDTH);
         }
     }

@@ -160,11 +160,11 @@ frame_check_envelope(const uint8_t envelope[FRAME_ENVELOPE_LENGTH],
 
     memcpy(&magic, envelope + 4, 2);
     if (magic != FRAME_MAGIC) {
-        return message("frame: begins with %#06x, %#06x is allowed", magic,
+        return message("frame: begins with %#06x; expected %#06x", magic,
                        FRAME_MAGIC);
     }
     if (envelope[6] != FRAME_VERSION) {
-        return message("frame: wire version %d, version %d is allowed",
+        return message("frame: wire version %d; expected version %d",
                        envelope[6], FRAME_VERSION);
     }
     if (envelope[7] >= FRAME_N_TYPES || !kinds[envelope[7]].name) {
@@ -253,15 +253,16 @@ check_body(const struct frame *frame)
     } else if (kind->payload == PAYLOAD_KEYS) {
         n = frame->keys.n;
         if (frame->keys.key_size > 8 || frame->keys.width > FRAME_MAX_WIDTH) {
-            return message("%s: keys of %d bytes with %d values, at most 8 "
-                           "and %d are allowed", kind->name,
-                           frame->keys.key_size, frame->keys.width,
-                           FRAME_MAX_WIDTH);
+            return message(
+                "%s: keys of %d bytes with %d values; expected at most 8 "
+                "and %d",
+                kind->name, frame->keys.key_size, frame->keys.width,
+                FRAME_MAX_WIDTH);
         }
     }
-    return n > FRAME_MAX_FLOATS
-           ? message("%s: %u values, at most %u are allowed", kind->name, n,
-                     FRAME_MAX_FLOATS) : NULL;
+    return n > FRAME_MAX_FLOATS ? message("%s: %u values; expected at most %u",
+                                          kind->name, n, FRAME_MAX_FLOATS)
+                                : NULL;
 }
 
 char *

@@ -207,7 +207,7 @@ static char *
 begin_message(void *end_, struct link *link)
 {
     if (link->frame.payload_length > FRAME_MAX_UPDATE) {
-        return message("%s: %zu bytes, at most %zu are allowed",
+        return message("%s: %zu bytes; expected at most %zu",
                        frame_type_name(link->frame.type),
                        link->frame.payload_length, FRAME_MAX_UPDATE);
     }

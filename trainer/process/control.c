@@ -116,8 +116,10 @@ take_line(struct control *control, const char *line)
         control->target = until;
         control->n_targets += until > 0;
     } else {
-        fprintf(stderr, "standard input: \"%s\", \"until ITERATIONS\", "
-                "\"peers HOST:PORT,...\" and \"stop\" are allowed\n", line);
+        fprintf(stderr,
+                "standard input: \"%s\"; expected \"until ITERATIONS\", "
+                "\"peers HOST:PORT,...\" or \"stop\"\n",
+                line);
     }
 }
 

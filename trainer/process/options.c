@@ -39,7 +39,7 @@ add_server(const char *text, void *options)
     struct options *o = options;
 
     if (o->n_servers >= OPTIONS_MAX_SERVERS) {
-        return message("at most %d are allowed", OPTIONS_MAX_SERVERS);
+        return message("expected at most %d", OPTIONS_MAX_SERVERS);
     }
     o->servers[o->n_servers++] = text;
     return *text ? NULL : message("\"\" is not HOST:PORT");

@@ -132,8 +132,7 @@ prepare_training(struct server *server,
     char *error;
 
     if (server->central && hello->n_shards > 1) {
-        return message("scheme %s: one server is allowed",
-                       server->class->name);
+        return message("scheme %s: expected one server", server->class->name);
     }
     server->sync =
         sync_create(server->class,
@@ -294,9 +293,10 @@ reconcile(struct server *server, const struct frame_hello *hello)
                        "checkpoints", hello->rank, server->class->name);
     }
     if (ours && hello->sequence > member->sequence + 1) {
-        return message("hello: worker %u: sequence %"PRIu64" is ahead of the "
-                       "server's, at most %"PRIu64" is allowed", hello->rank,
-                       hello->sequence, member->sequence + 1);
+        return message("hello: worker %u: sequence %" PRIu64
+                       " is ahead of the "
+                       "server's; expected at most %" PRIu64 "",
+                       hello->rank, hello->sequence, member->sequence + 1);
     }
     if (!ours && other) {
         return message("hello: there is a worker %u already", hello->rank);

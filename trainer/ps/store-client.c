@@ -474,9 +474,9 @@ add_operation(struct store_client *client, const uint64_t keys[], size_t n,
     };
 
     if (n && keys[n - 1] >= c->key_space) {
-        store_client_fail(client, message(
-            "key %"PRIu64": at most %"PRIu64" are allowed", keys[n - 1],
-            c->key_space - 1));
+        store_client_fail(client, message("key %" PRIu64
+                                          ": expected at most %" PRIu64 "",
+                                          keys[n - 1], c->key_space - 1));
     }
     for (int i = 0; i < c->n_servers && n; i++) {
         struct store_server *server = &client->servers[i];

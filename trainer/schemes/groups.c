@@ -413,7 +413,7 @@ groups_message(struct sync *sync, int worker, const struct sync_message *m)
     struct groups *g = sync->own;
 
     if (m->kind != SYNC_REPORT || !(m->seconds > 0) || !isfinite(m->seconds)) {
-        return message("message of kind %u, reports are allowed", m->kind);
+        return message("message of kind %u; expected reports", m->kind);
     }
     g->seconds[worker] = g->seconds[worker]
                          ? (1 - NEW_PART) * g->seconds[worker]
@@ -465,7 +465,7 @@ groups_take_push(struct sync *sync, int worker, uint64_t iteration,
     int group = g->plan.group[worker];
 
     if (sync->config.follows) {
-        return message("groups: one server is allowed");
+        return message("groups: expected one server");
     }
     if (iteration != w->n_pushed || gw->arrived || gw->paused
         || !g->groups[group].running) {

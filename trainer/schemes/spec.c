@@ -208,15 +208,16 @@ sync_spec_check(const struct sync_spec *spec, int n_workers)
 {
     if (spec->serverless) {
         return n_workers > SYNC_MAX_PEERS
-               ? message("%s: %d workers, at most %d are allowed", spec->name,
-                         n_workers, SYNC_MAX_PEERS) : NULL;
+                   ? message("%s: %d workers; expected at most %d", spec->name,
+                             n_workers, SYNC_MAX_PEERS)
+                   : NULL;
     }
     if (!strcmp(spec->name, "flexrr") && n_workers > STEAL_MAX_WORKERS) {
-        return message("flexrr: %d workers, at most %d are allowed",
-                       n_workers, STEAL_MAX_WORKERS);
+        return message("flexrr: %d workers; expected at most %d", n_workers,
+                       STEAL_MAX_WORKERS);
     }
     if (!strcmp(spec->name, "essp") && spec->staleness > SYNC_MAX_IN_FLIGHT) {
-        return message("staleness: %lld, at most %d are allowed for essp",
+        return message("staleness: %lld; expected at most %d for essp",
                        (long long) spec->staleness, SYNC_MAX_IN_FLIGHT);
     }
     if (spec->parameters & SYNC_RATIOS

@@ -512,7 +512,7 @@ identity_add_uplink(struct identity *id, const char *iface)
     int lock, error;
 
     if (id->n_uplinks == MAX_UPLINKS) {
-        return xasprintf("%s: too many uplinks, %d are allowed", iface,
+        return xasprintf("%s: too many uplinks; expected %d", iface,
                          MAX_UPLINKS);
     }
     lock = lock_uplink(iface);

@@ -31,8 +31,9 @@ strip_name(char *error)
     if (!error) {
         return NULL;
     }
-    message = (*place == ' ' ? xstrdup(place + 1)
-               : xasprintf("/: line %s, an object is allowed", place));
+    message =
+        (*place == ' ' ? xstrdup(place + 1)
+                       : xasprintf("/: line %s; expected an object", place));
     free(error);
     return message;
 }
@@ -46,8 +47,8 @@ open_body(const char *text, size_t size)
                                             size && is_text ? text : "{}");
 
     if (!is_text) {
-        json_fail(json_check_top(jc), NULL, "a null byte in the body, text is "
-                  "allowed");
+        json_fail(json_check_top(jc), NULL,
+                  "a null byte in the body; expected text");
     }
     return jc;
 }
@@ -110,7 +111,7 @@ read_owner(const struct json_at *top, struct intent_edit *edit)
 
     edit->uid = json_integer_or(top, "uid", 1, MEMBERSHIP_MAX_UID, 0);
     if (space && edit->uid) {
-        json_fail(top, "namespace", "it and uid, one of them is allowed");
+        json_fail(top, "namespace", "beside uid; expected one of them");
     } else if (space) {
         edit->owner = xasprintf(MEMBERSHIP_NAMESPACE "%s", space);
         edit->uid = membership_namespace(space);
@@ -160,7 +161,7 @@ rest_body_progress(const char *text, size_t size, struct progress *p)
     char *error;
 
     if (strlen(text) != size) {
-        return xstrdup("/: a null byte in the body, text is allowed");
+        return xstrdup("/: a null byte in the body; expected text");
     }
     top = progress_json_parse(text, size);
     error = progress_json_read(top, p);

@@ -386,10 +386,12 @@ start_stream(struct conn *conn)
 
     if (rest->counts.streams >= MAX_STREAMS
         || count_streams(rest, conn->peer.actor) >= MAX_STREAMS_EACH) {
-        return send_answer(conn, rest_answer_error(
-            MHD_HTTP_SERVICE_UNAVAILABLE, "/v1/events: too many streams, %d "
-            "and %d of one client are allowed", MAX_STREAMS,
-            MAX_STREAMS_EACH));
+        return send_answer(
+            conn,
+            rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                              "/v1/events: too many streams; expected %d "
+                              "and %d of one client",
+                              MAX_STREAMS, MAX_STREAMS_EACH));
     }
     response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, conn, end_stream);

@@ -501,10 +501,10 @@ UNIT_TEST(what_is_claimed_is_checked)
     static const struct {
         const char *kind, *text, *mount, *message;
     } cases[] = {
-        { "socket", "7", "/tmp", "cgroup, netns and pid are allowed" },
-        { "pid", "x", "/tmp", "2 and more are allowed" },
-        { "pid", "1", "/tmp", "2 and more are allowed" },
-        { "pid", "-3", "/tmp", "2 and more are allowed" },
+        { "socket", "7", "/tmp", "expected cgroup, netns or pid" },
+        { "pid", "x", "/tmp", "expected 2 and more" },
+        { "pid", "1", "/tmp", "expected 2 and more" },
+        { "pid", "-3", "/tmp", "expected 2 and more" },
         { "pid", "2147483646", "/tmp", "there is no process" },
         { "cgroup", "a/b", "/tmp", "absolute ones" },
         { "cgroup", "/../etc", "/tmp", "absolute ones" },

@@ -148,7 +148,7 @@ UNIT_TEST(null_bytes_are_refused)
     struct progress p;
     char *error = rest_body_progress("{}\0", 3, &p);
 
-    assert_is(error, "/: a null byte in the body, text is allowed");
+    assert_is(error, "/: a null byte in the body; expected text");
 }
 
 UNIT_TEST(progress_needs_an_iteration)
@@ -237,18 +237,20 @@ UNIT_TEST(requests_without_a_route_are_refused)
         const char *error;
     } cases[] = {
         { "GET", "/v1/nothing", "", NULL, 404,
-          "/v1/nothing: not found, one of /v1/cojobs, " },
-        { "GET", "/v1/\n", "", NULL, 404, "/v1/?: not found, " },
-        { "PUT", "/v1/status", "", NULL, 405, "/v1/status: PUT is not for "
-          "this, GET, HEAD is allowed" },
-        { "POST", "/v1/cojobs/a", "", NULL, 405, "/v1/cojobs/a: POST is not "
-          "for this, GET, HEAD, PUT, DELETE is allowed" },
+          "/v1/nothing: not found; expected one of /v1/cojobs, " },
+        { "GET", "/v1/\n", "", NULL, 404, "/v1/?: not found; " },
+        { "PUT", "/v1/status", "", NULL, 405,
+          "/v1/status: PUT is not for "
+          "this; expected GET, HEAD" },
+        { "POST", "/v1/cojobs/a", "", NULL, 405,
+          "/v1/cojobs/a: POST is not "
+          "for this; expected GET, HEAD, PUT, DELETE" },
         { "GET", "/v1/cojobs/a/jobs/b/progress", "", NULL, 405,
-          "/v1/cojobs/a/jobs/b/progress: GET is not for this, POST is " },
+          "/v1/cojobs/a/jobs/b/progress: GET is not for this; expected POST" },
         { "DELETE", "/v1/cojobs/a", "{}", NULL, 413,
-          "/v1/cojobs/a: the request has a body, none is allowed" },
+          "/v1/cojobs/a: the request has a body; expected none" },
         { "DELETE", "/v1/cojobs/a", "", "done", 400,
-          "/v1/cojobs/a: the request has a query, none is allowed" },
+          "/v1/cojobs/a: the request has a query; expected none" },
         { "DELETE", "/v1/cojobs/a/jobs/b", "", "lost", 400,
           "/outcome: \"lost\" is " },
         { "PUT", "/v1/cojobs/a/stages/1001", "{}", NULL, 400,
@@ -335,8 +337,8 @@ UNIT_TEST(tls_needs_files)
     } cases[] = {
         { "unix:/run/x", NULL, NULL },
         { "pssl:6644", NULL, "--rest: \"pssl:6644\" needs TLS, " },
-        { "unix:", "--rest: \"unix:\" is no address to listen on, ", NULL },
-        { "tcp:1", "--rest: \"tcp:1\" is no address to listen on, ", NULL },
+        { "unix:", "--rest: \"unix:\" is no address to listen on; ", NULL },
+        { "tcp:1", "--rest: \"tcp:1\" is no address to listen on; ", NULL },
     };
     struct rest_tls none = { .key = NULL };
     struct rest_tls tls = { "key", "certificate", "ca" };

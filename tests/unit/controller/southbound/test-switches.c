@@ -27,8 +27,10 @@ UNIT_TEST(an_invalid_identity_is_refused)
     struct switches *ss = switches_create();
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        char *start = xasprintf("--switch-identity: \"%s\", a datapath id of "
-                                "16 digits", bad[i]);
+        char *start =
+            xasprintf("--switch-identity: \"%s\"; expected a datapath id of "
+                      "16 digits",
+                      bad[i]);
         char *error = switches_add_identity(ss, bad[i]);
 
         assert_non_null(error);
@@ -48,7 +50,7 @@ UNIT_TEST(a_switch_has_one_identity)
     assert_null(switches_add_identity(ss, "00000000000000ac:leaf 0:x"));
     error = switches_add_identity(ss, "00000000000000ab:leaf1");
     assert_is(error, "--switch-identity: datapath id "
-                     "00000000000000ab is there twice, once is allowed");
+                     "00000000000000ab is there twice; expected once");
     switches_destroy(ss);
 }
 

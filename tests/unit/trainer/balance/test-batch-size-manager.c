@@ -245,8 +245,7 @@ UNIT_TEST(what_cannot_be_is_refused)
         const char *error;
     } bad[] = {
         { { .n_workers = 2, .batch = 1 },
-          "batch: 1 samples for 2 workers, at least one for each is "
-          "allowed" },
+          "batch: 1 samples for 2 workers; expected at least one for each" },
         { { .n_workers = 2, .batch = 12, .max = max },
           "batch: 12 samples, the workers have memory for 11" },
         { { .n_workers = 2, .batch = 12, .predictor = "oracle" },

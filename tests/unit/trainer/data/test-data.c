@@ -248,7 +248,7 @@ UNIT_TEST_BETWEEN(refuses_bad_cifar_files, make_folder, remove_folder)
     bytes[RECORD] = 10;
     put("data_batch_1.bin", bytes, sizeof bytes);
     check_message(dataset_cifar(&cifar_config, folder, &ds),
-                  "/data_batch_1.bin: label 10, 0 to 9 are allowed");
+                  "/data_batch_1.bin: label 10; expected 0 to 9");
     assert_null(ds);
 }
 
@@ -298,19 +298,24 @@ UNIT_TEST_BETWEEN(refuses_bad_libsvm_lines, make_folder, remove_folder)
         { "x 1:1\n", "/b:1: not a label, a number is needed" },
         { "1x 1:1\n", "/b:1: not a label, a number is needed" },
         { "nan 1:1\n", "/b:1: not a label, a number is needed" },
-        { "1 1:1\n1 2:1 2:3\n", "/b:2: not a \"key:value\" after 2, keys up "
-          "to 4 that ascend are allowed" },
-        { "1 0:1\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
-          "ascend are allowed" },
-        { "1 5:1\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
-          "ascend are allowed" },
-        { "1 1:inf\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
-          "ascend are allowed" },
-        { "1 1: 2:1x\n", "/b:1: not a \"key:value\" after 0, keys up to 4 "
-          "that ascend are allowed" },
-        { "1 1:1\n2 1:1\n3 1:1\n", "/b: labels 1, 2 and 3, two are allowed" },
+        { "1 1:1\n1 2:1 2:3\n",
+          "/b:2: not a \"key:value\" after 2; expected keys up "
+          "to 4 that ascend" },
+        { "1 0:1\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 that "
+          "ascend" },
+        { "1 5:1\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 that "
+          "ascend" },
+        { "1 1:inf\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 that "
+          "ascend" },
+        { "1 1: 2:1x\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 "
+          "that ascend" },
+        { "1 1:1\n2 1:1\n3 1:1\n", "/b: labels 1, 2 and 3; expected two" },
         { "1 1:1\n1 1:1\n", "/b: 2 samples of one label, two labels are "
-          "needed" },
+                            "needed" },
     };
     struct dataset_config config = {
         .n_inputs = 4, .n_classes = 2, .n_train = 100, .n_held = 1,
@@ -383,14 +388,17 @@ UNIT_TEST(large_models_need_enough_servers)
         const char *message;            /* NULL: fine. */
     } cases[] = {
         { "--shape", "65535,65536", 8, NULL },
-        { "--shape", "65535,65536", 7, "--shape: 4294967296 parameters with 7 "
-          "servers, at least 8 servers are allowed" },
+        { "--shape", "65535,65536", 7,
+          "--shape: 4294967296 parameters with 7 "
+          "servers; expected at least 8 servers" },
         { "--shape", "65535,8192", 1, NULL },
-        { "--shape", "65535,8193", 1, "--shape: 536936448 parameters with 1 "
-          "server, at least 2 servers are allowed" },
+        { "--shape", "65535,8193", 1,
+          "--shape: 536936448 parameters with 1 "
+          "server; expected at least 2 servers" },
         { "--features", "536870911", 1, NULL },
-        { "--features", "536870912", 1, "--features: 536870913 parameters "
-          "with 1 server, at least 2 servers are allowed" },
+        { "--features", "536870912", 1,
+          "--features: 536870913 parameters "
+          "with 1 server; expected at least 2 servers" },
     };
 
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -483,10 +483,10 @@ UNIT_TEST(mistakes_are_refused)
     enum key_variant variant;
     char *error = key_store_create(&config, &store);
 
-    assert_is(error, "keys: 0 values each, 1 to 4096 are allowed");
+    assert_is(error, "keys: 0 values each; expected 1 to 4096");
     config.rank = 1;
     error = key_store_create(&config, &store);
-    assert_is(error, "nodes: rank 1 of 1, at most 128 are allowed");
+    assert_is(error, "nodes: rank 1 of 1; expected at most 128");
     assert_null(store);
     assert_false(key_variant_find("lazy", &variant));
     assert_true(key_variant_find("essp", &variant));

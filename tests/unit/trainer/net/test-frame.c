@@ -129,7 +129,7 @@ UNIT_TEST(another_version_is_refused_by_one_line_that_names_both)
     link_init(&link, fds[0]);
     assert_int_equal(write(fds[1], old, sizeof old), sizeof old);
     assert_int_equal(link_receive(&link, &error), LINK_END);
-    assert_is(error, "frame: wire version 4, version 7 is allowed");
+    assert_is(error, "frame: wire version 4; expected version 7");
     link_close(&link);
     close(fds[1]);
 }
@@ -284,18 +284,18 @@ UNIT_TEST(hellos_of_large_models_need_enough_servers)
     } cases[] = {
         { SHARD_MAX, 1, FRAME_TRAINING, NULL },
         { SHARD_MAX + 1, 1, FRAME_TRAINING,
-          "hello: 536870913 parameters with 1 server, at least 2 servers are "
-          "allowed" },
+          "hello: 536870913 parameters with 1 server; expected at least 2 "
+          "servers" },
         { SHARD_MAX_TOTAL, 8, FRAME_TRAINING, NULL },
         { SHARD_MAX_TOTAL, 7, FRAME_TRAINING,
-          "hello: 4294967296 parameters with 7 servers, at least 8 servers "
-          "are allowed" },
+          "hello: 4294967296 parameters with 7 servers; expected at least 8 "
+          "servers" },
         { SHARD_MAX_TOTAL, 1, FRAME_PEERS, NULL },
         { SHARD_MAX_TOTAL, 1, FRAME_STORE, NULL },
         { SHARD_MAX_TOTAL + 1, 64, FRAME_TRAINING,
-          "hello: 4294967297 parameters, at most 4294967296 are allowed" },
+          "hello: 4294967297 parameters; expected at most 4294967296" },
         { SHARD_MAX_TOTAL + 1, 64, FRAME_PEERS,
-          "hello: 4294967297 parameters, at most 4294967296 are allowed" },
+          "hello: 4294967297 parameters; expected at most 4294967296" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -490,8 +490,8 @@ UNIT_TEST(a_token_is_hexadecimal)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv(TOKEN_VARIABLE, wrong[i], 1);
         error = token_load(NULL);
-        assert_is(error, "STAGECOACH_TOKEN: not a token, 32 "
-                         "hexadecimal digits are allowed");
+        assert_is(error, "STAGECOACH_TOKEN: not a token; expected 32 "
+                         "hexadecimal digits");
     }
     dprintf(fd, "0123456789abcdef0123456789ABCDEF\nmore\n");
     close(fd);

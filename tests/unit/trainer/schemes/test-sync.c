@@ -328,7 +328,7 @@ UNIT_TEST(refuses_gradients_of_another_iteration)
 
         cluster_init(&c, schemes[i], 2, mixed);
         error = c.spec.class->push(c.sync, 0, 1, 1, 0);
-        assert_is(error, "gradient of iteration 1, 0 is allowed");
+        assert_is(error, "gradient of iteration 1; expected 0");
         assert_null(c.spec.class->push(c.sync, 0, 0, 1, 0));
         error = c.spec.class->push(c.sync, 0, 0, 1, 0);
         assert_non_null(error);
@@ -412,6 +412,6 @@ UNIT_TEST(names_what_is_wrong_with_a_scheme)
     assert_is(sync_spec_check(&spec, 3), "backups: 3 of 3 workers");
     assert_null(sync_spec_parse("essp,staleness=65", &spec));
     error = sync_spec_check(&spec, 3);
-    assert_is(error, "staleness: 65, at most 64 are allowed for "
+    assert_is(error, "staleness: 65; expected at most 64 for "
                      "essp");
 }
