@@ -5,6 +5,7 @@
 #include "agent/agent.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,6 @@
 
 VLOG_DEFINE_THIS_MODULE(agent);
 
-#define TELEMETRY_MS 200
 #define GRACE_MS 3000           /* Time after the start in which the
                                  * database should be read. */
 /* An order must be back within 5 s when a machine with a relay vanishes, which
@@ -77,16 +77,17 @@ send_telemetry(struct agent *a)
     bool pairs = pairs_sample(&a->pairs, tracker_registry(a->tracker),
                               a->identity, a->actuator, time_msec());
 
-    struct json *peers = peers_take_report(&a->peers);
-    struct json *json = telemetry_compose(a, pairs);
-
-    if (peers) {
-        json_object_put(json, "peers", peers);
-    }
-    telemetry_send(a->telemetry, json);
+    telemetry_report(a->telemetry, a, pairs, peers_take_report(&a->peers));
 }
 
 /* Events of the actuator. */
+
+static void
+set_traffic(struct job *job)
+{
+    job->tx_bytes = MAX(job->counted_tx_bytes, job->reported_tx_bytes);
+    job->rx_bytes = MAX(job->counted_rx_bytes, job->reported_rx_bytes);
+}
 
 static void
 on_traffic(const char *name, uint64_t tx_bytes, uint64_t rx_bytes, void *a_)
@@ -95,8 +96,9 @@ on_traffic(const char *name, uint64_t tx_bytes, uint64_t rx_bytes, void *a_)
     struct job *job = registry_find(tracker_registry(a->tracker), name);
 
     if (job) {
-        job->tx_bytes += tx_bytes;
-        job->rx_bytes += rx_bytes;
+        job->counted_tx_bytes += tx_bytes;
+        job->counted_rx_bytes += rx_bytes;
+        set_traffic(job);
     }
 }
 
@@ -214,10 +216,12 @@ on_job_end(struct job *job, void *a_)
 
     VLOG_INFO("%s: job has left this host", job->name);
     log_readers_job_end(a->logs, job);
-    send_telemetry(a);          /* With the last counters of the job. */
+    job->told.at = 0; /* Its last counters are news. */
+    send_telemetry(a);
     identity_clear_control_ports(a->identity,
                                  actuator_slot(a->actuator, job->name));
     actuator_remove_job(a->actuator, job->name);
+    holds_remove(&a->holds, job->name);
     job_clear(job);
 }
 
@@ -240,22 +244,78 @@ static const struct registry_class registry_class = {
 /* Progress of jobs. */
 
 /* Stores progress that 'job' has reported or logged.  Its iterations are no
- * longer counted from its traffic. */
+ * longer counted from its traffic, nor from its collectives unless 'calls'. */
 static void
-store_progress(struct job *job, const struct progress *progress)
+store_progress(struct job *job, const struct progress *progress, bool calls)
 {
     job->progress = *progress;
+    job->counts_calls = calls;
     if (!job->has_progress) {
         job->has_progress = true;
         job_clear(job);
     }
 }
 
-static void
-on_logged(struct job *job, const struct progress *progress)
+/* Returns false if 'progress' has no iteration. */
+static bool
+take_port(struct agent *a, const struct job *job,
+          const struct progress *progress)
 {
-    if (!job->reports_progress) {
-        store_progress(job, progress);
+    if (progress->control_port) {
+        identity_set_control_port(a->identity,
+                                  actuator_slot(a->actuator, job->name),
+                                  htons(progress->control_port));
+    }
+    return progress->iteration >= 0;
+}
+
+static void
+on_logged(struct job *job, const struct progress *progress, void *a)
+{
+    if (take_port(a, job, progress) && !job->reports_progress) {
+        store_progress(job, progress, false);
+    }
+}
+
+static bool
+has_rdma(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    bool has = false;
+
+    for (struct dirent *e; dir && !has && (e = readdir(dir));) {
+        has = e->d_name[0] != '.';
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return has;
+}
+
+/* Takes what a process of 'job' has transferred.  Without a card for RDMA,
+ * these were packets, which are counted already. */
+static void
+take_transfers(struct agent *a, struct job *job, const struct progress *p)
+{
+    if (p->sent > 0 || p->received > 0) {
+        a->has_rdma = a->has_rdma || has_rdma();
+        if (a->has_rdma) {
+            a->rdma_tx_bytes -= job->tx_bytes;
+            a->rdma_rx_bytes -= job->rx_bytes;
+            job->reported_tx_bytes += p->sent;
+            job->reported_rx_bytes += MAX(p->received, 0);
+            set_traffic(job);
+            a->rdma_tx_bytes += job->tx_bytes;
+            a->rdma_rx_bytes += job->rx_bytes;
+        }
+    }
+    if (p->counted >= 0 && (!job->has_progress || job->counts_calls)) {
+        store_progress(
+            job, &(struct progress){ .iteration = p->counted, .stage = -1 },
+            true);
+    }
+    if (p->sent > 0 || p->posted > 0) {
+        holds_moved(&a->holds, job->name, time_msec());
     }
 }
 
@@ -276,16 +336,27 @@ on_progress(const char *name, const struct progress *progress,
         job->reports_refused++;
         return PROGRESS_REFUSED;
     }
-    if (progress->control_port) {
-        identity_set_control_port(a->identity,
-                                  actuator_slot(a->actuator, job->name),
-                                  htons(progress->control_port));
-    }
-    if (progress->iteration >= 0) {
-        store_progress(job, progress);
+    if (take_port(a, job, progress)) {
+        store_progress(job, progress, false);
         job->reports_progress = true;
     }
+    if (progress->sent >= 0) {
+        take_transfers(a, job, progress);
+    }
     return PROGRESS_TAKEN;
+}
+
+/* Returns the place of a job in the order of the sends that wait. */
+static uint64_t
+place_of(const char *name, void *a_)
+{
+    const struct agent *a = a_;
+    const struct job *job = registry_find(tracker_registry(a->tracker), name);
+    struct shim_slot row;
+
+    return job && agent_wanted(a, job, &row) && row.level != SHIM_LEVEL_DEFAULT
+               ? (uint64_t) row.rank << 8 | row.level
+               : HOLD_LAST;
 }
 
 /* Leases of the controller. */
@@ -342,15 +413,13 @@ open_tracker(struct agent *a)
 {
     struct tracker_config config = { .cgroup_mount = a->cgroup_mount,
                                      .cgroup_root = a->cgroup_root,
-                                     .ports = a->config->ports,
-                                     .n_ports = a->config->n_ports,
                                      .identity = a->identity };
 
     if (!a->cgroup_root) {
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
-    a->logs = log_readers_create(a->cgroup_root, on_logged);
+    a->logs = log_readers_create(a->cgroup_root, on_logged, a);
     free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &registry_class, a);
 }
@@ -473,6 +542,7 @@ agent_create(const struct agent_config *config, struct agent **ap)
         free(a);
     } else {
         a->tc = tc_create(config->tc, config->n_tc);
+        holds_init(&a->holds, config->rundir);
         open_database(a);
         a->telemetry =
             telemetry_create(config->controller, on_lease, on_keys, a);
@@ -510,6 +580,7 @@ agent_destroy(struct agent *a)
         peers_uninit(&a->peers);
         identity_close(a->identity);
         tc_destroy(a->tc);
+        holds_uninit(&a->holds);
         progress_socket_close(a->progress);
         free(a);
     }
@@ -562,10 +633,19 @@ run_lease(struct agent *a, long long now)
         actuator_set(a->actuator, &wanted);
         tc_set(a->tc, until, wanted.min_share, a->wanted.dscp);
     }
+    if (a->config->actuator != AGENT_OBSERVE) {
+        const struct holds_order order = { .until = until,
+                                           .min_share =
+                                               a->wanted.all.min_share,
+                                           .place = place_of,
+                                           .aux = a };
+
+        holds_run(&a->holds, &order, now, time_wall_msec());
+    }
 }
 
-/* Only a shim removes tags, one that says so: without it they would be passed
- * on.  While the agent is not connected, the shim is as before. */
+/* Only a shim removes tags, and it reports that it does: without it they would
+ * be passed on.  While the agent is not connected, the shim is as before. */
 static void
 run_tags(struct agent *a, const struct actuator_status *status)
 {

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/actuate/holds.h"
 #include "agent/host-rows.h"
 #include "agent/links.h"
 #include "agent/telemetry.h"
@@ -30,7 +31,6 @@ struct identity;
 struct job;
 struct ovsdb_idl_loop;
 struct pods;
-struct port_rule;
 struct tc;
 struct tc_iface;
 
@@ -59,8 +59,6 @@ struct agent_config {
     uint64_t rate_bps;          /* Rate of the uplink in bit/s if the shim
                                  * does not report it; 0 if unknown. */
     char *readers;              /* File of rules for logs, or NULL. */
-    struct port_rule *ports;    /* See identify/registry.h. */
-    size_t n_ports;
     struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
     size_t n_tc;
     struct bypass_ports *bypass;        /* Or NULL, see actuate/bypass.h. */
@@ -101,6 +99,7 @@ struct agent {
     struct pods *pods; /* NULL without programs of the kernel. */
     struct actuator *actuator;
     struct tc *tc;
+    struct holds holds;
 
     long long started;
     long long next_telemetry;
@@ -110,6 +109,9 @@ struct agent {
                                  * stays. */
     bool ordered;               /* The lease of the order is valid. */
     bool connected;             /* The actuator can apply changes. */
+    uint64_t rdma_tx_bytes, rdma_rx_bytes; /* Of all jobs, beside packets. */
+    bool has_rdma;              /* The host has a card for RDMA, as far as it
+                                 * mattered. */
     int64_t applied;            /* Version that the shim has applied. */
 };
 

@@ -204,10 +204,11 @@ parse_claim_option(const char *text, struct claim_request *r)
                && str_to_ullong(text + 5, 10, &value) && value <= 1024) {
         r->gpus = value;
     } else {
-        return xasprintf("\"%.40s\" is no rung, user or number of GPUs, "
-                         "rung=0 to rung=1000000, uid=0 to uid=%u, "
-                         "namespace=NAME and gpus=0 to gpus=1024 are allowed",
-                         text, MEMBERSHIP_MAX_UID);
+        return xasprintf(
+            "\"%.40s\" is no rung, user or number of GPUs; expected rung=0 to "
+            "rung=1000000, uid=0 to uid=%u, namespace=NAME or gpus=0 to "
+            "gpus=1024",
+            text, MEMBERSHIP_MAX_UID);
     }
     return NULL;
 }
@@ -225,8 +226,9 @@ parse_claim(const struct agent *a, int argc, const char *argv[],
                     ? CLAIM_REGISTRATION
                     : CLAIM_LAUNCHER;
     if (strcmp(argv[1], claim_source_names[r->source])) {
-        return xasprintf("\"%.40s\" does not claim, registration and launcher "
-                         "are allowed", argv[1]);
+        return xasprintf(
+            "\"%.40s\" does not claim; expected registration or launcher",
+            argv[1]);
     }
     error = parse_job(&argv[2], r->job);
     for (int i = 6; !error && i < argc; i++) {
@@ -252,10 +254,10 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
                     : xasprintf("%s: %s does not claim this %s", r.job,
                                 argv[1], argv[4]);
     } else if (!error && !tracker_claim(a->tracker, &r)) {
-        error = xasprintf("%s: it is another user's, or this host has too "
-                          "many jobs; %d registered ones, %d of a user, are "
-                          "allowed",
-                          r.job, REGISTRY_MAX_JOBS, REGISTRY_MAX_UID_JOBS);
+        error = xasprintf(
+            "%s: it is another user's, or the host has too many; expected at "
+            "most %d registered ones, %d of a user",
+            r.job, REGISTRY_MAX_JOBS, REGISTRY_MAX_UID_JOBS);
     }
     free(r.path);
     json_object_put_string(json, "job", r.job);

@@ -58,7 +58,7 @@ struct links {
 /* Measures the rates of jobs, at most once a second. */
 void links_sample(struct links *, const struct registry *, long long now);
 
-/* Facts of which a job gets the part about itself. */
+/* Facts about all jobs; a job gets the part about itself. */
 struct links_facts {
     const struct registry *registry; /* The jobs of this host. */
     const struct wanted *wanted;     /* Their ranks. */

@@ -72,15 +72,6 @@ parse_readers(const char *text, void *name)
 }
 
 static char *
-add_port(const char *text, void *config)
-{
-    struct agent_config *c = config;
-
-    c->ports = xrealloc(c->ports, (c->n_ports + 1) * sizeof *c->ports);
-    return port_rule_parse(text, &c->ports[c->n_ports++]);
-}
-
-static char *
 add_tc(const char *text, void *config)
 {
     struct agent_config *c = config;
@@ -123,9 +114,10 @@ parse_mark(const char *text, void *shift)
                && value <= IDENTITY_NO_MARK - IDENTITY_MARK_BITS) {
         *(uint32_t *) shift = value;
     } else {
-        return xasprintf("\"%s\" is not the lowest of 11 bits of the mark, 0 "
-                         "to 21 and none are allowed",
-                         text);
+        return xasprintf(
+            "\"%s\" is not the lowest of 11 bits of the mark; expected 0 "
+            "to 21 or none",
+            text);
     }
     return NULL;
 }
@@ -187,11 +179,6 @@ static const struct option_row rows[] = {
       .parse = parse_mark,
       .help = "the lowest of 11 bits of the mark that carry a slot from a "
               "pod to the uplink" },
-    { "port", OPTION_CUSTOM, .value = "FIRST[-LAST]=COJOB/JOB",
-      .repeated = true, .parse = add_port,
-      .help =
-          "attribute processes with either end of a connection on these "
-          "ports to this job, unless a claim of higher precedence applies" },
     { .name = NULL },
 };
 
@@ -236,9 +223,10 @@ check_remotes(const char *text)
     ovsdb_session_parse_remote(text, &remotes, &cid);
     for (size_t i = 0; i < remotes.n; i++) {
         if (stream_verify_name(remotes.names[i])) {
-            bad_option("--controller: \"%s\" is not a remote, unix:PATH, "
-                       "tcp:HOST:PORT or ssl:HOST:PORT are allowed",
-                       remotes.names[i]);
+            bad_option(
+                "--controller: \"%s\" is not a remote; expected unix:PATH, "
+                "tcp:HOST:PORT or ssl:HOST:PORT",
+                remotes.names[i]);
         }
     }
     svec_destroy(&remotes);
@@ -258,9 +246,10 @@ remotes_of(const char *addresses, int port)
         struct in6_addr ip;
 
         if (inet_pton(ipv6 ? AF_INET6 : AF_INET, address, &ip) != 1) {
-            bad_option("--controllers: \"%s\" is not an IP address, only "
-                       "addresses, separated by commas, are allowed",
-                       address);
+            bad_option(
+                "--controllers: \"%s\" is not an IP address; expected only "
+                "addresses, separated by commas",
+                address);
         }
         ds_put_format(&remotes, ipv6 ? "%sssl:[%s]:%d" : "%sssl:%s:%d",
                       remotes.length ? "," : "", address, port);

@@ -57,8 +57,9 @@ lock_host(const struct agent_config *c)
     int error = lockfile_lock(path, &lockfile);
 
     if (error == EAGAIN || error == EDEADLK) {
-        ovs_fatal(0, "%s: an agent is running for this directory, only one is "
-                  "allowed", c->rundir);
+        ovs_fatal(
+            0, "%s: an agent is running for this directory; expected only one",
+            c->rundir);
     } else if (error) {
         ovs_fatal(error, "%s: cannot lock", path);
     }

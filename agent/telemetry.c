@@ -40,6 +40,10 @@ VLOG_DEFINE_THIS_MODULE(telemetry);
 #define PROBE_MS 2000
 
 #define MAX_BACKLOG (64 * 1024) /* Bytes; larger than a message. */
+
+/* Longest time without a report of something, less half of the time between
+ * two reports: the controller doubts what it has not heard of for long. */
+#define REPEAT_MS (TELEMETRY_REPEAT_MS - TELEMETRY_MS / 2)
 #define MAX_MESSAGES_A_RUN 50
 
 struct telemetry {
@@ -48,6 +52,12 @@ struct telemetry {
     telemetry_keys_func *keys;
     void *aux;
     uint64_t n_sent, n_dropped;
+
+    /* What was reported on the connection of 'seqno'. */
+    unsigned int seqno;
+    int64_t counters_ms;   /* As in struct telemetry_lease. */
+    size_t state;          /* Hash of the host's state. */
+    long long counters_at; /* time_msec() of the host's counters. */
 };
 
 /* Returns a stream to one of 'remotes', separated by commas, that reconnects
@@ -105,8 +115,12 @@ take_lease(struct telemetry *tm, const struct json *json)
         || !get_integer(json, "report_ms", &lease.report_ms)) {
         return false;
     }
+    if (!get_integer(json, "counters_ms", &lease.counters_ms)) {
+        lease.counters_ms = 0;
+    }
     lease.pairs = json_get(json, "pairs", JSON_TRUE) != NULL;
     if (tm->lease(&lease, tm->aux)) {
+        tm->counters_ms = MIN(lease.counters_ms, TELEMETRY_REPEAT_MS);
         /* If this controller is lost, the next one is tried at once. */
         jsonrpc_session_reset_backoff(tm->session);
     } else {
@@ -144,6 +158,10 @@ void
 telemetry_run(struct telemetry *tm)
 {
     jsonrpc_session_run(tm->session);
+    if (tm->seqno != jsonrpc_session_get_seqno(tm->session)) {
+        tm->seqno = jsonrpc_session_get_seqno(tm->session);
+        tm->counters_ms = 0;
+    }
     for (int i = 0; i < MAX_MESSAGES_A_RUN; i++) {
         struct quiet_rpc quiet = quiet_rpc_begin();
         struct jsonrpc_msg *msg = jsonrpc_session_recv(tm->session);
@@ -181,8 +199,9 @@ telemetry_to_json(const struct telemetry *tm)
     return json;
 }
 
-/* Sends 'params' as a notification "telemetry", or drops it. */
-void
+/* Sends 'params' as a notification "telemetry", or drops it.  Returns true if
+ * it was sent. */
+bool
 telemetry_send(struct telemetry *tm, struct json *params)
 {
     struct jsonrpc_msg *msg;
@@ -191,14 +210,15 @@ telemetry_send(struct telemetry *tm, struct json *params)
         || jsonrpc_session_get_backlog(tm->session) > MAX_BACKLOG) {
         json_destroy(params);
         tm->n_dropped++;
-        return;
+        return false;
     }
     msg = jsonrpc_create_notify("telemetry", json_array_create_1(params));
     if (jsonrpc_session_send(tm->session, msg)) {
         tm->n_dropped++;
-    } else {
-        tm->n_sent++;
+        return false;
     }
+    tm->n_sent++;
+    return true;
 }
 
 /* Puts a number that is left out if it is 0. */
@@ -210,32 +230,20 @@ put_some(struct json *json, const char *name, uint64_t value)
     }
 }
 
-/* Returns what the telemetry and the agent's commands report about 'job'. */
-struct json *
-telemetry_compose_job(const struct job *job)
+/* Returns what decisions need of 'job' at once. */
+static struct json *
+compose_facts(const struct job *job)
 {
-    const struct shim_burst_stats *bursts = &job->bursts;
     const struct progress *p = &job->progress;
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->name);
-    json_put_integer(json, "tx_bytes", job->tx_bytes);
-    json_put_integer(json, "rx_bytes", job->rx_bytes);
     json_put_boolean(json, "registered", registry_is_registered(job));
     if (job->has_uid) {
         json_put_integer(json, "uid", job->uid);
     }
     put_some(json, "gpus", job->gpus);
     put_some(json, "reports_refused", job->reports_refused);
-    if (bursts->period_ns) {
-        json_put_real(json, "period_s", bursts->period_ns / 1e9);
-        json_put_integer(json, "burst_bytes", bursts->bytes);
-        json_put_real(json, "duty", bursts->duty / 1e6);
-    }
-    if (job->waiting) {
-        json_put_real(json, "busy_s", job->waiting->busy);
-        json_put_real(json, "waited_s", job->waiting->waited);
-    }
     if (job->counted && iterations_count(job->counted) >= 0) {
         json_put_integer(json, "counted", iterations_count(job->counted));
     }
@@ -251,6 +259,35 @@ telemetry_compose_job(const struct job *job)
     if (p->has_value) {
         json_put_real(json, "value", p->value);
     }
+    return json;
+}
+
+/* Adds to 'json' what changes all the time. */
+static void
+put_counters(struct json *json, const struct job *job)
+{
+    const struct shim_burst_stats *bursts = &job->bursts;
+
+    json_put_integer(json, "tx_bytes", job->tx_bytes);
+    json_put_integer(json, "rx_bytes", job->rx_bytes);
+    if (bursts->period_ns) {
+        json_put_real(json, "period_s", bursts->period_ns / 1e9);
+        json_put_integer(json, "burst_bytes", bursts->bytes);
+        json_put_real(json, "duty", bursts->duty / 1e6);
+    }
+    if (job->waiting) {
+        json_put_real(json, "busy_s", job->waiting->busy);
+        json_put_real(json, "waited_s", job->waiting->waited);
+    }
+}
+
+/* Returns what the telemetry and the agent's commands report about 'job'. */
+struct json *
+telemetry_compose_job(const struct job *job)
+{
+    struct json *json = compose_facts(job);
+
+    put_counters(json, job);
     return json;
 }
 
@@ -304,57 +341,131 @@ compose_shim(const struct shim_stats *stats,
     return json;
 }
 
-struct json *
-telemetry_compose(const struct agent *a, bool pairs)
+/* Returns what decisions need of the host at once. */
+static struct json *
+compose_state(const struct agent *a, const struct actuator_status *status)
 {
     const struct registry *registry = tracker_registry(a->tracker);
-    uint64_t capacity = agent_capacity(a);
     struct json *json = json_object_create();
-    struct json *ports = json_object_create();
-    struct json *jobs = json_array_create_empty();
-    struct actuator_status status;
-    const struct job *job;
 
-    actuator_get_status(a->actuator, &status);
-    json_put_integer(json, "version", 1);
-    json_object_put_string(json, "host", a->config->host);
-    json_put_integer(json, "time", time_wall_msec());
     json_object_put_string(json, "state", agent_state(a));
     json_put_integer(json, "applied", a->applied);
     if (a->lease.newest >= 0) {
         json_put_integer(json, "generation", a->lease.newest);
     }
-    json_put_boolean(json, "bypass", status.bypass);
+    json_put_boolean(json, "bypass", status->bypass);
+    json_put_integer(json, "jobs_refused", registry->n_refused);
+    json_object_put(json, "users", users_to_json(&registry->users));
+    return json;
+}
+
+/* Adds the counters of the host, which no order needs. */
+static void
+put_host_counters(struct json *json, const struct agent *a,
+                  const struct actuator_status *status)
+{
+    uint64_t capacity = agent_capacity(a);
+    struct json *ports = json_object_create();
+
     if (capacity) {
         struct json *port = json_object_create();
 
-        json_put_integer(port, "tx_bytes", status.totals->tx_bytes);
-        json_put_integer(port, "rx_bytes", status.totals->rx_bytes);
+        json_put_integer(port, "tx_bytes",
+                         status->totals->tx_bytes + a->rdma_tx_bytes);
+        json_put_integer(port, "rx_bytes",
+                         status->totals->rx_bytes + a->rdma_rx_bytes);
         json_put_integer(port, "capacity_bps", capacity);
         json_object_put(ports, "uplink", port);
     }
     json_object_put(json, "ports", ports);
-    json_put_integer(json, "jobs_refused", registry->n_refused);
-    json_object_put(json, "users", users_to_json(&registry->users));
-    json_put_integer(json, "ip_bytes", status.totals->ip_bytes);
-    json_put_integer(json, "default_bytes", status.totals->default_bytes);
-    if (status.connected) {
-        json_put_integer(json, "queued_bytes", status.queued_bytes);
+    json_put_integer(json, "ip_bytes", status->totals->ip_bytes);
+    json_put_integer(json, "default_bytes", status->totals->default_bytes);
+    if (status->connected) {
+        json_put_integer(json, "queued_bytes", status->queued_bytes);
     }
-    if (status.stats) {
+    if (status->stats) {
         json_object_put(json, "shim",
-                        compose_shim(status.stats, status.totals));
+                        compose_shim(status->stats, status->totals));
     }
-    HMAP_FOR_EACH (job, node, &registry->jobs) {
-        struct json *j = telemetry_compose_job(job);
+}
 
-        if (pairs && job->n_remotes) {
-            json_object_put(j, "sent_to", pairs_to_json(job));
+bool
+telemetry_is_due(const struct job_told *told, const struct job_told *now,
+                 int64_t counters_ms)
+{
+    return (!counters_ms || now->hash != told->hash
+            || now->at >= told->at + REPEAT_MS
+            || (now->bytes != told->bytes
+                && (!told->moved
+                    || now->at >= told->at + counters_ms - TELEMETRY_MS / 2)));
+}
+
+/* Returns the jobs that must be reported, and notes that they were.  With
+ * 'pairs', they have the bytes to each address. */
+static struct json *
+take_jobs(const struct telemetry *tm, const struct registry *registry,
+          bool pairs, long long now)
+{
+    struct json *jobs = json_array_create_empty();
+    struct job *job;
+
+    HMAP_FOR_EACH (job, node, &registry->jobs) {
+        bool has_pairs = pairs && job->n_remotes;
+        struct json *json = compose_facts(job);
+        struct job_told told = { .hash = json_hash(json, 0),
+                                 .bytes = job->tx_bytes + job->rx_bytes,
+                                 .at = now };
+
+        if (!has_pairs
+            && !telemetry_is_due(&job->told, &told, tm->counters_ms)) {
+            json_destroy(json);
+            continue;
         }
-        json_array_add(jobs, j);
+        put_counters(json, job);
+        if (has_pairs) {
+            json_object_put(json, "sent_to", pairs_to_json(job));
+        }
+        json_array_add(jobs, json);
+        told.moved = told.bytes != job->told.bytes;
+        job->told = told;
     }
+    return jobs;
+}
+
+void
+telemetry_report(struct telemetry *tm, const struct agent *a, bool pairs,
+                 struct json *peers)
+{
+    long long now = time_msec();
+    bool counters = !tm->counters_ms || now >= tm->counters_at + REPEAT_MS;
+    struct actuator_status status;
+    struct json *json, *jobs;
+    size_t state;
+
+    actuator_get_status(a->actuator, &status);
+    json = compose_state(a, &status);
+    state = json_hash(json, 0);
+    jobs = take_jobs(tm, tracker_registry(a->tracker), pairs, now);
+    if (!counters && state == tm->state && !jobs->array.n && !peers) {
+        json_destroy(jobs);
+        json_destroy(json);
+        return;
+    }
+    tm->state = state;
+    json_put_integer(json, "version", 1);
+    json_object_put_string(json, "host", a->config->host);
+    json_put_integer(json, "time", time_wall_msec());
     json_object_put(json, "jobs", jobs);
-    return json;
+    if (counters) {
+        tm->counters_at = now;
+        put_host_counters(json, a, &status);
+    }
+    if (peers) {
+        json_object_put(json, "peers", peers);
+    }
+    if (!telemetry_send(tm, json)) {
+        tm->counters_ms = 0; /* What was lost is repeated. */
+    }
 }
 
 /* Remote hosts of the shim. */

@@ -12,9 +12,17 @@
  * message that cannot be sent at once is dropped, because the next one is
  * newer.
  *
+ * A controller of many hosts spends its time on reading reports.  So a report
+ * has only what is new: the jobs with a change, and once a second everything.
+ * Bytes alone are news as often as the lease says.  The first reports of a
+ * connection are whole, and so are all of them if the lease, of an older
+ * controller, does not say.
+ *
  *    tm = telemetry_create(remote, on_lease, on_keys, aux);
  *    telemetry_run(tm);
- *    telemetry_send(tm, telemetry_compose(agent, false));
+ *    if (...TELEMETRY_MS have passed...) {
+ *        telemetry_report(tm, agent, pairs, peers_take_report(&peers));
+ *    }
  *    telemetry_wait(tm);
  *
  * The shim knows which addresses have connections with each other.  The agent
@@ -42,16 +50,23 @@
 
 struct agent;
 struct job;
+struct job_told;
 struct json;
 struct shim_key;
 struct shim_peer;
 struct telemetry;
 
+#define TELEMETRY_MS 200         /* Between two reports of what changes. */
+#define TELEMETRY_REPEAT_MS 1000 /* Of what does not. */
+
 /* Notification of the controller, once a second. */
 struct telemetry_lease {
-    int64_t generation;         /* Generation whose order is valid. */
+    int64_t generation;         /* Generation that has the valid order. */
     int64_t lease_ms;           /* Validity of the order, in ms from now. */
     int64_t report_ms;          /* For report_set_window(), 0 if not sent. */
+    int64_t counters_ms;        /* Between two reports of a job with new bytes
+                                 * and no other change; 0 if not sent: each
+                                 * report has everything. */
     bool pairs;                 /* See links.h. */
 };
 
@@ -71,12 +86,19 @@ void telemetry_run(struct telemetry *);
 void telemetry_wait(struct telemetry *);
 
 /* Takes ownership of 'params'. */
-void telemetry_send(struct telemetry *, struct json *params);
+bool telemetry_send(struct telemetry *, struct json *params);
 
-/* Returns what the agent reports, with the bytes to each address if
- * 'pairs'. */
-struct json *telemetry_compose(const struct agent *, bool pairs);
+/* Reports what the controller does not know yet: with 'pairs' also the bytes
+ * to each address, and 'peers', of which it takes ownership, unless NULL. */
+void telemetry_report(struct telemetry *, const struct agent *, bool pairs,
+                      struct json *peers);
 struct json *telemetry_compose_job(const struct job *);
+
+/* Returns true if a job that was reported as 'told' must be reported as 'now';
+ * 'counters_ms' is as in the last lease.  Bytes after a pause begin a
+ * transfer, and wait for nothing. */
+bool telemetry_is_due(const struct job_told *told, const struct job_told *now,
+                      int64_t counters_ms);
 
 bool telemetry_is_connected(const struct telemetry *);
 
@@ -88,8 +110,8 @@ struct json *telemetry_to_json(const struct telemetry *);
 /* All zeros initially. */
 struct peers {
     struct json *report;   /* Of the last list, NULL once it is taken. */
-    struct shim_key *keys; /* PEERS_MAX_KEYS, NULL before the first; also
-                            * of addresses whose key was removed. */
+    struct shim_key *keys; /* PEERS_MAX_KEYS, NULL before the first; also of
+                            * addresses that have no key any more. */
     size_t n_keys;
 };
 

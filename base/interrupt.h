@@ -7,8 +7,9 @@
  *
  * After interrupt_catch() the first SIGINT or SIGTERM is only remembered.  The
  * work looks for it between its parts, prints or writes what is finished, and
- * says so in one line.  A second signal ends the program at once, as both do
- * before interrupt_catch(): files are read and options are checked before it.
+ * reports the interrupt in one line.  A second signal ends the program at
+ * once, as both do before interrupt_catch(): files are read and options are
+ * checked before it.
  *
  *    interrupt_catch();
  *    while (n < n_seeds && !interrupt_caught()) {

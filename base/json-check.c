@@ -491,8 +491,8 @@ array_value(const struct json_at *value, size_t min_n, size_t max_n)
     }
     n = json_n(value);
     if (n < min_n || n > max_n) {
-        json_fail(value, NULL, "%zu elements, %zu to %zu are allowed",
-                     n, min_n, max_n);
+        json_fail(value, NULL, "%zu elements; expected %zu to %zu", n, min_n,
+                  max_n);
         return NULL;
     }
     return value;
@@ -725,7 +725,7 @@ json_read_file(const char *file, char **textp)
     } else if (n == MAX_FILE) {
         error = message("%s: longer than %u MiB", file, MAX_FILE >> 20);
     } else if (strlen(text) != n) {
-        error = message("%s: byte %zu is 0, only text is allowed", file,
+        error = message("%s: byte %zu is 0; expected only text", file,
                         strlen(text));
     }
     if (stream) {

@@ -115,9 +115,9 @@ const struct json_at *json_element(const struct json_at *, size_t index);
 const struct json_at *json_element_object(const struct json_at *,
                                           size_t index);
 
-/* Returns the member of an object by its index from 0, for objects whose names
- * the writer chooses.  If 'index' is too large, '*namep' does not change.  The
- * name must be one that json_name() allows. */
+/* Returns the member of an object by its index from 0, for objects with names
+ * that the writer chooses.  If 'index' is too large, '*namep' does not change.
+ * The name must be one that json_name() allows. */
 const struct json_at *json_member(const struct json_at *, size_t index,
                                   const char **namep);
 

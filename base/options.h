@@ -74,8 +74,7 @@ struct option_row {
     unsigned int modes;         /* Bits of the modes that have the option; 0
                                  * for all. */
     const char *subject;        /* Heading in --help of this row and of those
-                                 * after it, or NULL: that of the row before.
-                                 */
+                                 * after it; NULL continues the last one. */
 
     /* Stores 'text' (NULL if the option has no 'value') in the member.
      * Returns NULL or a malloc()'d message without the option's name. */

@@ -31,14 +31,16 @@ check(const char *path, bool above)
         return message("%s: no directory", path);
     }
     if (s.st_uid && s.st_uid != geteuid()) {
-        return message("%s: belongs to user %u, a directory of root or of "
-                       "user %u is allowed", path, (unsigned int) s.st_uid,
-                       (unsigned int) geteuid());
+        return message(
+            "%s: belongs to user %u; expected a directory of root or of "
+            "user %u",
+            path, (unsigned int) s.st_uid, (unsigned int) geteuid());
     }
     if (s.st_mode & (S_IWGRP | S_IWOTH) && !(above && s.st_mode & S_ISVTX)) {
-        return message("%s: mode %04o, a directory that only its owner can "
-                       "write is allowed", path,
-                       (unsigned int) s.st_mode & 07777);
+        return message(
+            "%s: mode %04o; expected a directory that only its owner can "
+            "write",
+            path, (unsigned int) s.st_mode & 07777);
     }
     return NULL;
 }

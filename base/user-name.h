@@ -14,11 +14,11 @@
 /* Returns the name of user 'uid', "uid-1234" for a user without a name. */
 char *user_name_of(uid_t uid);
 
-/* Returns the name of the user who runs this program or, if root runs it with
- * sudo, of the user who called sudo. */
+/* Returns the user of this process or, if root runs it with sudo, the user
+ * that called sudo. */
 char *user_name(void);
 
-/* Returns the number of that user, 0 for root, who acts for all users. */
+/* Returns the number of that user, 0 for root, which acts for all users. */
 uid_t user_id(void);
 
 #endif /* base/user-name.h */

@@ -69,8 +69,8 @@ no_such_policy(const char *name)
     char *error =
         meant ? message("%s: no such policy, did you mean \"%s\"", name, meant)
               : message(
-                  "%s: no such policy, a name of \"stagecoach policy list\" "
-                  "or a file such as \"./stage.json\" is allowed",
+                  "%s: no such policy; expected a name of \"stagecoach policy "
+                  "list\" or a file such as \"./stage.json\"",
                   name);
 
     for (size_t i = 0; names[i]; i++) {

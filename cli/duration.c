@@ -30,7 +30,10 @@ duration_parse(const char *text, int64_t *msp)
 char *
 duration_option(const char *text, void *ms)
 {
-    return duration_parse(text, ms) ? NULL
-           : message("\"%s\" is not a duration, such as 90s, 15m, 24h, 7d up "
-                     "to a year is allowed", text);
+    return duration_parse(text, ms)
+               ? NULL
+               : message(
+                   "\"%s\" is not a duration; expected one such as 90s, 15m, "
+                   "24h, 7d up to a year",
+                   text);
 }

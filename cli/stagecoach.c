@@ -14,11 +14,11 @@
 
 static const struct command commands[] = {
 #ifdef HAVE_OVS
-    { "lab", "run|up|down|exec|fault ...",
+    { "lab", "run|up|down|exec ...",
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
-    { "policy", "check|list|show|diff|whatif|tune|export ...",
-      "Check, compare, tune and export policies.", cmd_policy },
+    { "policy", "check|list|show|whatif|export ...",
+      "Check, compare and export policies.", cmd_policy },
 #ifdef HAVE_OVS
     { "controller",
       "init|join|start|stop|exec|status|raise-generation "
@@ -32,8 +32,8 @@ static const struct command commands[] = {
     { "doctor", "[--format table|json]",
       "Examine the whole cluster and print what is wrong, with its remedy.",
       cmd_doctor },
-    { "top", "[--once] [--by-name]",
-      "Show stages, hosts and links, once a second.", cmd_top },
+    { "top", "[--once]", "Show stages, hosts and links, once a second.",
+      cmd_top },
     { "report", "[--since AGE] [--policy P] [OPTION...]",
       "Print what was observed on one page: jobs, shared links, waiting, and "
       "what an order would have saved.",

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "controller/model/overrides.h"
+#include "controller/model/stage-start.h"
 
 struct cluster;
 struct controllers;
@@ -33,6 +34,7 @@ struct controller {
     struct decision_log *log;
     struct history *history; /* NULL if none is kept. */
     struct overrides overrides;
+    struct stage_starts starts;
     bool observe; /* Option --observe: hosts get no order. */
     struct decide *decide;
     struct intent_db *intent;

@@ -30,7 +30,6 @@
 
 struct history_feed {
     struct controller *ctl;
-    int64_t version;            /* Last order version written. */
     long long ports_since;      /* time_msec() when ports were last written. */
 };
 
@@ -67,8 +66,8 @@ put_stage(struct history_feed *feed, const struct stage *stage, bool announced)
     json_destroy(record);
 }
 
-/* Takes what jobs have done that nobody has announced; if 'all', also what
- * they are doing.  If 'write', writes it. */
+/* Takes what jobs without an announcement have done; if 'all', also what they
+ * are doing.  If 'write', writes it. */
 static void
 put_unannounced(struct history_feed *feed, bool all, bool write)
 {
@@ -97,22 +96,6 @@ put_stages(struct history_feed *feed, long long until)
         } else if (stage->stored) {
             break;
         }
-    }
-}
-
-static void
-put_order(struct history_feed *feed)
-{
-    int64_t version = hosts_db_version(feed->ctl->hosts);
-    struct history_order order = {
-        .at = time_wall_msec(), .policy = policy_name(feed), .version = version
-    };
-
-    if (version != feed->version) {
-        feed->version = version;
-        decide_quality(feed->ctl->decide, &order.n_stages, &order.estimate_s,
-                       &order.bound_s);
-        history_add_order(feed->ctl->history, &order);
     }
 }
 
@@ -175,7 +158,6 @@ history_feed_run(struct history_feed *feed)
 
     if (writes) {
         put_stages(feed, now - SETTLE_MS);
-        put_order(feed);
     }
     if (now >= feed->ports_since + PORTS_MS) {
         if (writes) {

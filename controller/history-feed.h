@@ -3,13 +3,12 @@
 #ifndef HISTORY_FEED_H
 #define HISTORY_FEED_H 1
 
-/* Writes stages, what jobs do that are in none, orders and the use of ports to
- * the history.
+/* Writes stages, what jobs do that are in none, and the use of ports to the
+ * history.
  *
  * A stage is written some seconds after its end, when its last bytes have been
- * counted; an order when hosts get another version; the use of a port and of
- * unannounced jobs once per minute.  Only the leader writes.  Main thread
- * only. */
+ * counted; the use of a port and of unannounced jobs once per minute.  Only
+ * the leader writes.  Main thread only. */
 
 struct controller;
 struct history_feed;

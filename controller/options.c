@@ -45,6 +45,8 @@ static const struct option_row rows[] = {
     { "telemetry", OPTION_COPY, AT(telemetry), .value = "REMOTE",
       .shown = "unix:RUNDIR/telemetry.sock",
       .help = "address that agents connect to" },
+    { "max-agents", OPTION_INTEGER, AT(max_agents), 1, 1000000, "N",
+      .shown = "16384", .help = "connections of agents at the same time" },
     { "switch", OPTION_CUSTOM, AT(switches), .value = "TARGET",
       .repeated = true, .parse = add_to_svec,
       .help = "OpenFlow 1.3 switch to configure, such as unix:PATH or "

@@ -16,6 +16,7 @@ struct controller_options {
                                  * sockets, or NULL: the members of the
                                  * database clusters do not change. */
     char *telemetry;            /* Passive remote for agents. */
+    int64_t max_agents;         /* 0: TELEMETRY_MAX_AGENTS. */
     char *policy;               /* File. */
     char *unixctl;              /* Path of the control socket. */
     struct svec rest;           /* Addresses of the HTTP server, or "none". */

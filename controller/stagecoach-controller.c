@@ -180,7 +180,11 @@ static void
 run_leader(struct controller *ctl, long long *leading_since)
 {
     const struct policy *policy = policy_file_get(ctl->policy);
+    struct stage_rows rows;
 
+    if (!*leading_since) {
+        stage_starts_forget(&ctl->cluster->starting);
+    }
     if (is_ready(ctl, leading_since)) {
         run_overrides(ctl);
         if (decide_run(ctl->decide, time_msec())) {
@@ -188,9 +192,11 @@ run_leader(struct controller *ctl, long long *leading_since)
         }
         hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent),
                        control_observes(ctl));
-        switches_set(ctl->switches, policy, intent_db_generation(ctl->intent),
-                     ctl->cluster, hosts_db_version(ctl->hosts));
+        switches_set(ctl->switches, policy, intent_db_generation(ctl->intent));
         update_fabric(ctl);
+        rows = hosts_db_rows(ctl->hosts);
+        stage_starts_run(&ctl->starts, &ctl->cluster->starting, &rows,
+                         time_msec());
         decide_wait(ctl->decide);
     }
     if (!intent_db_is_active(ctl->intent)) {
@@ -343,7 +349,8 @@ main(int argc, char *argv[])
     }
     ctl.cluster = cluster_create();
     ctl.log = decision_log_create(DECISIONS_KEPT);
-    error = telemetry_create(o.telemetry, ctl.cluster, &ctl.telemetry);
+    error = telemetry_create(o.telemetry, o.max_agents, ctl.cluster,
+                             &ctl.telemetry);
     exit_on(error);
     ctl.switches = switches_create();
     if (topology) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/results.md, and the figures of other pages.
+"""Makes docs/results.md, docs/pictures/comparison.svg, and the figures of
+other pages.
 
    make-results.py [--check] [ROOT]
 
@@ -15,7 +16,8 @@ and the texts around them those of docs/results.json:
     shown   statements that a test shows, without a figure
 
 In a text, {FIGURE:FORMAT} is a figure of the record of the bench, or a member
-of its baseline; FORMAT "percent" is per cent, "less" the per cent to 1.
+of its baseline; FORMAT "percent" is per cent, "less" the per cent to 1.  {machine} is the
+machine of the record.
 
 --check writes nothing, and exits with 1 if a page differs or if a text names
 what is not there."""
@@ -66,8 +68,41 @@ SHOWN = """
 
 | statement | tests |
 |---|---|"""
+# What docs/pictures/comparison.svg compares: a name and a figure of main-sim.
+COMPARED = [
+    ("MLTCP", "mltcp_vs_plain"), ("TCP, no Stagecoach", None),
+    ("intensity (Crux)", "intensity_vs_plain"),
+    ("sincronia (Sincronia)", "sincronia_vs_plain"),
+    ("sebf (Varys)", "sebf_vs_plain"), ("tcf: least total", "tcf_vs_plain"),
+    ("grouper (Grouper)", "grouper_vs_plain"),
+    ("work: least remaining", "work_vs_plain"),
+    ("stage (Stagecoach)", "stage_vs_plain")]
+PICTURE = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" font-family="sans-serif"
+ font-size="13" role="img" aria-label="Mean time of a round under nine rules">
+<!-- SPDX-License-Identifier: Apache-2.0 -->
+<style>
+text {{ fill: #1b1f24; }} rect.back {{ fill: #ffffff; }} rect.ours {{ fill: #0072b2; }}
+rect.other {{ fill: #b4bcc4; }} path {{ stroke: #1b1f24; stroke-width: 2; }}
+@media (prefers-color-scheme: dark) {{
+text {{ fill: #e6edf3; }} rect.back {{ fill: #11161c; }} rect.ours {{ fill: #56a9e0; }}
+rect.other {{ fill: #545d68; }} path {{ stroke: #e6edf3; }} }}
+</style>
+<rect class="back" width="760" height="{height}"/>
+<text x="12" y="24" font-size="15">Mean time of a round, relative to TCP without Stagecoach; \
+shorter is better</text>
+<text x="12" y="44">Scenario main, simulated, {seeds} seeds; lines are 95 % intervals.</text>
+{bars}
+<text x="12" y="{foot}" font-size="11">Stagecoach {version}, commit {commit}, ./test --bench \
+main-sim, on {machine}</text>
+</svg>
+"""
 BEGIN = "<!-- figures: docs/make-results.py writes them -->\n"
 END = "<!-- end of figures -->\n"
+
+
+with open(os.path.join(ROOT, "NEWS.md"), encoding="utf-8") as news:
+    VERSION = re.search(r"^## (\S+)", news.read(), re.M)[1]
 
 
 class Missing(Exception):
@@ -95,6 +130,8 @@ def look_up(record, name):
 
 def fill(text, record):
     def replace(match):
+        if match[1] == "machine":
+            return record["machine"].replace("(R)", "")
         value = look_up(record, match[1])
         if match[2] == "less":
             return f"{100 - 100 * value:.0f} %"
@@ -119,6 +156,27 @@ def spread(record, key, bar):
     if ends:
         return "[%s, %s], CI" % tuple(map(number, ends))
     return f"[{number(low)} to {number(high)}]" if low != high else ""
+
+
+def comparison(record):
+    """Returns the picture of mean times of rounds, relative to plain."""
+    def bar(i, label, key):
+        low, value, high = (
+            record["figures"][key + end][1] if key else 1
+            for end in ("_low", "", "_high"))
+        y, x = 58 + 30 * i, lambda share: 250 + 400 * share
+        yield (f'<text x="240" y="{y + 15}" text-anchor="end">{label}</text>')
+        yield (f'<rect x="250" y="{y}" width="{400 * value:.0f}" height="20" '
+               f'class="{"ours" if key == "stage_vs_plain" else "other"}"/>')
+        if key:
+            yield (f'<path d="M{x(low):.1f} {y + 10}H{x(high):.1f}"/>')
+        yield (f'<text x="{x(high) + 8:.0f}" y="{y + 15}">{value:.2f}</text>')
+
+    bars = [line for i, row in enumerate(COMPARED) for line in bar(i, *row)]
+    return PICTURE.format(
+        height=78 + 30 * len(COMPARED), seeds=look_up(record, "seeds"),
+        version=VERSION, bars="\n".join(bars), foot=70 + 30 * len(COMPARED),
+        machine=record["machine"], commit=record["commit"])
 
 
 def where(record):
@@ -254,6 +312,9 @@ def main():
     except Missing as error:
         sys.exit(f"docs/results.json: {error}")
     pages |= {name: page.page(name) for name in page.texts["pages"]}
+    if page.records["main-sim"]:
+        pages["docs/pictures/comparison.svg"] = comparison(
+            page.records["main-sim"])
     for name, text in pages.items():
         path = os.path.join(root, name)
         if check:

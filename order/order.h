@@ -9,13 +9,13 @@
  * has finished, so the network should minimize the weighted sum of the stages'
  * completion times.  Where jobs iterate, a key by remaining work and urgency
  * decides the order, and the primal-dual algorithm bounds it: the order costs
- * at most 1.25 times that of its permutation, or the permutation decides.
- * Elsewhere the permutation decides, improved by local search: that is coflow
- * scheduling with a whole stage as the coflow.  Ports are machines, a stage
- * needs a number of seconds of each, and it ends when the last port has served
- * it.  The permutation's cost is within a constant factor of the optimum, and
- * the algorithm gives a lower bound on the optimum: the certificate.
- * 'decider' of the result says which of them decided.
+ * at most 1.25 times its permutation, or the permutation decides.  Elsewhere
+ * the permutation decides, improved by local search: that is coflow scheduling
+ * with a whole stage as the coflow.  Ports are machines, a stage needs a
+ * number of seconds of each, and it ends when the last port has served it.
+ * The permutation's cost is within a constant factor of the optimum, and the
+ * algorithm gives a lower bound on the optimum: the certificate.  'decider' of
+ * the result is the one that decided.
  *
  *    struct order_problem *op = order_problem_create(n_ports);
  *    int s = order_problem_add_stage(op, weight, id);
@@ -34,7 +34,7 @@
  * are called stages.  Orders that were published for jobs or coflows get those
  * instead; see 'enum order_unit'.
  *
- * The code is in rooms, each of which includes only those before it:
+ * The code is in rooms, and a room includes only rooms before it:
  *
  *    problem/       Input, options, and helpers of all orders.
  *    result/        Ranks, levels and estimates; local search; slack of jobs.
@@ -61,14 +61,14 @@
  * or ordered by the same permutation if that is clearly better: the guarantee
  * of the permutation holds for their weighted completion times, but for a
  * factor of 1.25 (stage.c).  The certificate is of the problem's stages, each
- * by itself; fluid/ bounds searches.
- * "grouper" is the permutation alone, of whole stages and at their begins and
- * ends, as published; docs/notes/order.md compares it.  The order of whole
- * stages by their total work, "work", with jobs ordered by slack, has a mean 1
- * to 5 % longer.  The isolated time of a job is trusted only where it was
- * measured without a job of higher rank: the pace of a waiting job is that of
- * the jobs before it, and with it jobs overtook one another for as long as
- * they waited (mean SCT of the quickstart 21 s instead of 19 s).
+ * by itself; fluid/ bounds searches.  "grouper" is the permutation alone, of
+ * whole stages and at their begins and ends, as published; docs/notes/order.md
+ * compares it.  The order of whole stages by their total work, "work", with
+ * jobs ordered by slack, has a mean 1 to 5 % longer.  The isolated time of a
+ * job is trusted only where it was measured without a job of higher rank: a
+ * waiting job has the pace of the jobs before it, and with it jobs overtook
+ * one another for as long as they waited (mean SCT of the quickstart 21 s
+ * instead of 19 s).
  *
  * Plain C with no dependency but libm: controller, simulator and tests link
  * the same code.  Problems and results keep their memory for the next

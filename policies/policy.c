@@ -24,7 +24,7 @@ const char *const policy_trusts[] = { "registered", "environment", NULL };
 
 static const uint8_t default_dscps[SHIM_N_LEVELS] = SHIM_LEVEL_DSCPS;
 
-/* Functions that tell which orders read a member; NULL is all. */
+/* Functions that return whether an order reads a member; NULL is all. */
 
 static bool
 is_sincronia(enum order_kind kind)
@@ -69,12 +69,6 @@ has_weights(enum order_kind kind)
     return order_classes[kind].certified || kind == ORDER_WORK;
 }
 
-static bool
-has_hysteresis(enum order_kind kind)
-{
-    return order_classes[kind].certified || has_slack(kind);
-}
-
 #define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX, READ)               \
     {                                                                         \
         SECTION, NAME, POLICY_##TYPE, offsetof(struct policy, MEMBER), SCALE, \
@@ -89,7 +83,6 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6, has_weights),
     ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6,
         has_weights),
-    ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5, has_hysteresis),
     ROW(NULL, "min_share", DOUBLE, min_share, 1, 0, 0.2, NULL),
     ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1, has_slack),
     ROW("objective", "latest", DOUBLE, objective_latest, 1, 0, 1e6,
@@ -172,21 +165,6 @@ policy_member_set(const struct policy_member *m, struct policy *policy,
     }
 }
 
-const struct policy_member *
-policy_member_find(const char *section, const char *name)
-{
-    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
-        const struct policy_member *m = &policy_members[i];
-
-        if (!strcmp(m->name, name)
-            && (section && m->section ? !strcmp(section, m->section)
-                : section == m->section)) {
-            return m;
-        }
-    }
-    return NULL;
-}
-
 /* Returns the 64-bit FNV-1a hash, which identifies texts but does not
  * authenticate them. */
 static uint64_t
@@ -234,7 +212,7 @@ check_dscp(const char *member, int dscp, void *check_)
     }
 }
 
-/* Reports levels of the same DSCP, which nothing could tell apart. */
+/* Reports levels of the same DSCP, which nothing could distinguish. */
 static void
 check_levels(const struct json_at *top, const struct policy *policy)
 {
@@ -292,8 +270,8 @@ read_factors(const struct json_at *weights, const char *member,
     size_t n = json_n(map);
 
     if (n > POLICY_MAX_FACTORS) {
-        json_fail(weights, member, "%zu members, at most %d are allowed",
-                  n, POLICY_MAX_FACTORS);
+        json_fail(weights, member, "%zu members; expected at most %d", n,
+                  POLICY_MAX_FACTORS);
         n = 0;
     }
     f->factors = allocate(n, sizeof *f->factors);
@@ -522,10 +500,6 @@ policy_check_served(const char *name, const struct policy *policy)
             "expected an order that shims serve, such as \"stage\"",
             name, order_names[policy->order.kind], class->unserved);
     }
-    if (policy->order.trials == ORDER_TRIALS_PROMISING) {
-        return message("%s: /trials: is only simulated; expected \"neutral\"",
-                       name);
-    }
     return NULL;
 }
 
@@ -690,71 +664,4 @@ policy_rows_uninit(struct policy_rows *rows)
         cJSON_free(rows->rows[i].value);
     }
     free(rows->rows);
-}
-
-const struct policy_row *
-policy_rows_find(const struct policy_rows *rows, const char *member)
-{
-    for (size_t i = 0; i < rows->n; i++) {
-        if (!strcmp(rows->rows[i].member, member)) {
-            return &rows->rows[i];
-        }
-    }
-    return NULL;
-}
-
-/* Replaces member 'name' of 'object' by 'value', or appends it. */
-static void
-put_member(cJSON *object, const char *name, cJSON *value)
-{
-    if (cJSON_GetObjectItemCaseSensitive(object, name)) {
-        cJSON_ReplaceItemInObjectCaseSensitive(object, name, value);
-    } else {
-        cJSON_AddItemToObject(object, name, value);
-    }
-}
-
-/* Puts the value of 'row' into 'json'. */
-static void
-put_row(cJSON *json, const struct policy_row *row)
-{
-    const char *name = row->member + 1;
-    const char *slash = strchr(name, '/');
-    cJSON *object = json;
-
-    if (slash) {
-        char *outer = message("%.*s", (int) (slash - name), name);
-
-        object = get_section(json, outer);
-        free(outer);
-        name = slash + 1;
-    }
-    put_member(object, name, must(cJSON_Parse(row->value)));
-}
-
-char *
-policy_rewrite(const struct policy *policy, const struct policy *changed,
-               const char *name, const char *description)
-{
-    cJSON *json = must(cJSON_Parse(policy->text));
-    struct policy_rows old, new;
-    char *text;
-
-    policy_rows_init(&old, policy);
-    policy_rows_init(&new, changed);
-    put_member(json, "name", cJSON_CreateString(name));
-    put_member(json, "description", cJSON_CreateString(description));
-    for (size_t i = 0; i < new.n; i++) {
-        const struct policy_row *row = policy_rows_find(&old,
-                                                        new.rows[i].member);
-
-        if (!row || strcmp(row->value, new.rows[i].value)) {
-            put_row(json, &new.rows[i]);
-        }
-    }
-    policy_rows_uninit(&old);
-    policy_rows_uninit(&new);
-    text = must(cJSON_Print(json));
-    cJSON_Delete(json);
-    return text;
 }

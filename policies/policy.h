@@ -3,7 +3,7 @@
 #ifndef POLICY_H
 #define POLICY_H 1
 
-/* Policies: parameters that an operator can tune, read from JSON.
+/* Policies: parameters that an operator can set, read from JSON.
  *
  * A policy sets the objective by which stages are ordered, the weights of
  * users and cojobs, the number of levels and their DSCP, and how long an order
@@ -22,10 +22,9 @@
  *    }
  *
  * policy_members[] describes each number: name, location, range.  It serves
- * all programs that read, show, compare or tune numbers.
+ * all programs that read, show or compare numbers.
  *
  * policy_rows_init() lists all members with their values, including defaults.
- * policy_rewrite() changes numbers in the text that a person wrote.
  *
  * Levels 0 and 7 are not assigned to jobs: level 0 is for control traffic,
  * level 7 for packets without a known flow.
@@ -83,7 +82,8 @@ struct policy {
     char *description;          /* For people; may be empty. */
     char *text;                 /* The JSON of the policy. */
     char hash[17];              /* Hash of 'text', 16 hex digits. */
-    struct order_options order; /* 'n_levels' is that of this policy. */
+    struct order_options order; /* 'n_levels' is the number of levels of this
+                                 * policy. */
     enum policy_trust trust;
     struct policy_factors users, cojobs;        /* See policy_weight(). */
     double weight_limit; /* Of a cojob of a client of role user. */
@@ -111,14 +111,11 @@ struct policy {
                                  * searches still need. */
     double aging_s;             /* See order_problem_age(). */
     double aging_slowdown;      /* See order_problem_age(). */
-    double objective_latest;    /* Of searches whose jobs iterate, see
+    double objective_latest;    /* Of searches with jobs that iterate, see
                                  * lateness.h. */
     double owner_memory_s;      /* Time in which half of what an owner was
                                  * served is forgotten, see account.h; 0: it
                                  * does not count. */
-    double hysteresis;          /* Stages swap ranks only if that improves the
-                                 * estimate by more than this share, 0 to 0.5.
-                                 * For the orders of stages and sincronia. */
     double min_share;           /* Minimum share of a link for each level with
                                  * queued traffic, 0 to 0.2.  It prevents
                                  * starvation. */
@@ -193,7 +190,7 @@ struct policy_member {
                                        * NULL: every order does. */
 };
 
-#define POLICY_N_MEMBERS 28
+#define POLICY_N_MEMBERS 27
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];
@@ -202,11 +199,6 @@ extern const struct policy_member policy_members[POLICY_N_MEMBERS];
 double policy_member_get(const struct policy_member *, const struct policy *);
 void policy_member_set(const struct policy_member *, struct policy *,
                        double value);
-
-/* Returns NULL if it does not exist.  'section' is as in struct
- * policy_member. */
-const struct policy_member *policy_member_find(const char *section,
-                                               const char *name);
 
 /* One member with its value. */
 struct policy_row {
@@ -224,14 +216,5 @@ struct policy_rows {
 /* Lists all members in the order of the schema. */
 void policy_rows_init(struct policy_rows *, const struct policy *);
 void policy_rows_uninit(struct policy_rows *);
-
-/* Returns the row of 'member', or NULL. */
-const struct policy_row *policy_rows_find(const struct policy_rows *,
-                                          const char *member);
-
-/* Returns the text of a policy with another name and description, and with the
- * values of 'changed' where they differ.  The caller frees it. */
-char *policy_rewrite(const struct policy *, const struct policy *changed,
-                     const char *name, const char *description);
 
 #endif /* policies/policy.h */

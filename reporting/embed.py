@@ -49,8 +49,8 @@ def read(path):
                       for line in sums.read_text().splitlines())
         got = hashlib.sha256(data).hexdigest()
         if wanted.get(path.name) != got:
-            sys.exit(f"{path}: its SHA-256 is {got}, "
-                     f"{wanted.get(path.name)} is allowed by {sums}")
+            sys.exit(f"{path}: its SHA-256 is {got}; expected "
+                     f"{wanted.get(path.name)} by {sums}")
     return data
 
 

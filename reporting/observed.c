@@ -63,7 +63,7 @@ struct shared_link {
     size_t n;
 };
 
-/* What the page says of all. */
+/* Sums of all stages for the page. */
 struct sums {
     struct part *parts; /* By stage. */
     size_t n_parts;

@@ -12,6 +12,7 @@
 
 #include "base/json-check.h"
 #include "base/memory.h"
+#include "reporting/about.h"
 
 /* The result of one run. */
 struct outcome {
@@ -413,7 +414,8 @@ placements_put_summary(const struct placements *ps, FILE *stream)
     }
     fprintf(stream,
             "means of %zu %s%s, seconds; / %s: mean of the ratios at "
-            "each %s [95 %% interval]\n%-*s  runs",
+            "each %s [95 %% interval]; SCT: stage completion time\n"
+            "%-*s  runs",
             ps->n, ps->noun, ps->n == 1 ? "" : "s", ps->policies[ps->baseline],
             ps->noun, width, "policy");
     put_titles(ps, 20, stream);
@@ -619,15 +621,18 @@ put_picture(const struct placements *ps, FILE *stream)
             y += ROW;
         }
     }
-    fprintf(stream,
-            "</svg>\n<p>Mean SCT / %s: a point for each %s, and their mean "
-            "with its 95 %% interval. Further left is better.</p>\n",
-            ps->policies[ps->baseline], ps->noun);
+    fprintf(
+        stream,
+        "</svg>\n<p>Mean stage completion time (SCT) / %s: a point for each %s, and their mean "
+        "with its 95 %% interval. Further left is better.</p>\n",
+        ps->policies[ps->baseline], ps->noun);
 }
 
 void
 placements_put_html(const struct placements *ps, FILE *stream)
 {
+    char *about = about_this_run();
+
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
           "<title>Stagecoach: many runs</title>\n<style>\n"
           ":root { color-scheme: light dark; }\n"
@@ -635,7 +640,7 @@ placements_put_html(const struct placements *ps, FILE *stream)
           "pre { overflow-x: auto; }\nsvg { max-width: 60rem; }\n"
           "text { fill: currentColor; font-size: 12px; }\n"
           "circle { fill: #0072b2; fill-opacity: 0.4; }\n"
-          "path { fill: none; stroke: #d98200; stroke-width: 3; }\n"
+          "path { fill: none; stroke: currentColor; stroke-width: 3; }\n"
           ".axis { stroke: #8886; stroke-width: 1; }\n</style>\n<h1>",
           stream);
     report_put_text(stream, ps->title);
@@ -645,6 +650,10 @@ placements_put_html(const struct placements *ps, FILE *stream)
     if (ps->n_policies > 1) {
         put_picture(ps, stream);
     }
+    fputs("<p>", stream);
+    report_put_text(stream, about);
+    fputs("</p>\n", stream);
+    free(about);
 }
 
 char *

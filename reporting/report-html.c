@@ -79,7 +79,7 @@ put_head(FILE *stream, const char *name, const char *suffix)
     fprintf(stream, "%s</th>", suffix);
 }
 
-/* Begins a table whose first columns are 'names', null-terminated. */
+/* Begins a table with the first columns 'names', null-terminated. */
 static void
 begin_table(FILE *stream, const char *class, const char *const names[])
 {
@@ -104,15 +104,24 @@ end_table(FILE *stream)
 static void
 put_comparison(const struct report *r, FILE *stream)
 {
+    size_t n = r->n_figures ? 0 : report_n_columns;
+
     fputs("<div class=\"compare\">", stream);
     begin_table(stream, "policies", (const char *[]) { "policy", NULL });
-    for (size_t i = 0; i < report_n_columns; i++) {
+    for (size_t i = 0; i < r->n_figures; i++) {
+        put_head(stream, r->figures[i].title, "");
+    }
+    for (size_t i = 0; i < n; i++) {
         put_head(stream, report_columns[i].title, "");
     }
     begin_rows(stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         put_row_name(stream, "%s", r->policies[i]->name);
-        for (size_t k = 0; k < report_n_columns; k++) {
+        for (size_t k = 0; k < r->n_figures; k++) {
+            put_cell(stream, r->figures[k].title, r->policies[i]->figures[k],
+                     r->figures[k].decimals, "");
+        }
+        for (size_t k = 0; k < n; k++) {
             const struct report_column *c = &report_columns[k];
 
             put_cell(stream, c->title, report_column_value(c, r->policies[i]),
@@ -121,7 +130,9 @@ put_comparison(const struct report *r, FILE *stream)
         fputs("</tr>\n", stream);
     }
     end_table(stream);
-    fputs("</div>\n", stream);
+    fputs("</div>\n<p class=\"note\">", stream);
+    report_put_text(stream, r->legend);
+    fputs("</p>\n", stream);
 }
 
 /* Puts each line of 'text' into an element 'tag'; frees 'text'. */
@@ -174,10 +185,7 @@ put_remarks(const struct report *r, FILE *stream)
     } else {
         free(text);
     }
-
-    fprintf(stream, "<div%s>\n", r->candidate ? " class=\"result\"" : "");
     put_paragraphs(r, stream, report_put_conclusion);
-    fputs("</div>\n", stream);
 }
 
 /* Puts the completion time of each stage, by policy. */
@@ -364,7 +372,9 @@ put_content(const struct report *r, FILE *stream)
     if (r->description) {
         put_element(stream, "p", r->description);
     }
+    fputs("<div class=\"result\">\n", stream);
     put_paragraphs(r, stream, report_put_headline);
+    fputs("</div>\n", stream);
     put_comparison(r, stream);
     put_paragraphs(r, stream, report_put_queues);
     put_remarks(r, stream);
@@ -379,7 +389,8 @@ put_content(const struct report *r, FILE *stream)
                 "left and higher is better.", NULL);
     put_section(r, stream, "wide", "timeline", "When each stage ran",
                 "One row for each search, one bar for each stage, labelled "
-                "with its rung. All policies have the same time scale.",
+                "with its rung. Colours are policies, as in all charts; odd "
+                "rungs are paler. All policies have the same time scale.",
                 put_stage_spans);
     if (r->n_policies && r->policies[0]->n_ports) {
         put_section(r, stream, "wide", "use", "Use of each link",
@@ -389,10 +400,13 @@ put_content(const struct report *r, FILE *stream)
     }
     if (has_loss(r)) {
         put_section(r, stream, "wide", "loss", "Loss",
-                    "One line for each job, one colour for each search. A "
-                    "line ends where the search stopped the job.", put_jobs);
+                    "One line for each job. A line ends where the search "
+                    "stopped the job.",
+                    put_jobs);
     }
-    fputs("</div>\n</main>\n", stream);
+    fputs("</div>\n</main>\n<footer class=\"note\">\n", stream);
+    put_element(stream, "p", r->about);
+    fputs("</footer>\n", stream);
 }
 
 void

@@ -77,8 +77,6 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "coverage", p->coverage);
     add_number(o, "coverage_fabric", p->coverage_fabric);
     add_number(o, "cpu_busy", p->cpu_busy);
-    add_number(o, "cpu_daemons_s", p->cpu_daemons_s);
-    add_number(o, "cpu_jobs_s", p->cpu_jobs_s);
     add_number(o, "decisions", p->decisions);
     add_number(o, "decision_us_max", p->decision_us_max);
     cJSON_AddNumberToObject(o, "restarts", p->restarts);
@@ -228,24 +226,6 @@ add_links(cJSON *links, const struct report_policy *p)
     }
 }
 
-/* Adds the certificate of the candidate, or of the only policy. */
-static void
-add_certificate(cJSON *top, const struct report *r)
-{
-    const struct report_policy *p = r->candidate;
-    cJSON *o = cJSON_AddObjectToObject(top, "certificate");
-
-    if (!p && r->n_policies) {
-        p = r->policies[0];
-    }
-    add_string(o, "policy", p ? p->name : NULL);
-    add_number(o, "bound_mean_s", p ? p->bound_mean_s : NAN);
-    add_number(o, "bound_strict_mean_s", p ? p->bound_strict_mean_s : NAN);
-    add_string(o, "bound_kind", p ? p->bound_kind : NULL);
-    add_number(o, "mean_sct_s", p ? p->mean_sct_s : NAN);
-    add_number(o, "gap", p ? p->mean_sct_s / p->bound_mean_s : NAN);
-}
-
 /* Writes 'top' and destroys it.  If 'in_page', no "<" remains, so that the
  * text cannot end the script element that it is in. */
 static void
@@ -277,11 +257,11 @@ report_put_json(const struct report *r, FILE *stream)
     if (r->inputs) {
         add_string(top, "inputs", r->inputs);
     }
+    add_string(top, "about", r->about);
     cJSON_AddNumberToObject(top, "time", r->when);
     policies = cJSON_AddArrayToObject(top, "policies");
     add_string(top, "baseline", r->baseline ? r->baseline->name : NULL);
     add_number(top, "ratio", r->candidate ? r->candidate->ratio : NAN);
-    add_certificate(top, r);
     stages = cJSON_AddArrayToObject(top, "stages");
     searches = cJSON_AddArrayToObject(top, "searches");
     cojobs = cJSON_AddArrayToObject(top, "cojobs");
@@ -337,9 +317,10 @@ add_use(cJSON *o, const struct report_policy *p)
     }
 }
 
-/* Writes what ui/report.js draws: {"policies": [{"name", "cdf", "ports",
- * "use", "samples"}], "stages", "searches", "jobs"}.  The last three are those
- * of report_put_json(), but limited in number. */
+/* Writes what ui/report.js draws: {"baseline", "candidate" (names, or null),
+ * "policies": [{"name", "cdf", "ports", "use", "samples"}], "stages",
+ * "searches", "jobs"}.  The last three are those of report_put_json(), but
+ * limited in number. */
 void
 report_put_page_json(const struct report *r, FILE *stream)
 {
@@ -349,6 +330,8 @@ report_put_page_json(const struct report *r, FILE *stream)
     cJSON *searches = cJSON_AddArrayToObject(top, "searches");
     cJSON *jobs = cJSON_AddArrayToObject(top, "jobs");
 
+    add_string(top, "baseline", r->baseline ? r->baseline->name : NULL);
+    add_string(top, "candidate", r->candidate ? r->candidate->name : NULL);
     for (size_t i = 0; i < r->n_policies; i++) {
         cJSON *o = cJSON_CreateObject();
 

@@ -23,6 +23,12 @@ const struct report_column report_columns[] = {
 };
 const size_t report_n_columns = sizeof report_columns / sizeof *report_columns;
 
+const char report_legend[] =
+    "(seconds; SCT: stage completion time, makespan: time until the last "
+    "search ended,\n iteration: mean time of an iteration, time-outs: TCP "
+    "retransmission timeouts,\n queue: 99th percentile at the ports of the "
+    "switch)\n";
+
 /* Returns the value of 'column' in its unit, NAN if it is unknown. */
 double
 report_column_value(const struct report_column *column,
@@ -78,6 +84,17 @@ report_put_gain(const char *policy, const char *baseline,
                 ratio.n, 100 * (1 - ratio.high), 100 * (1 - ratio.low));
     }
     putc('\n', stream);
+}
+
+void
+report_put_figure(const struct report_figure *figure, double value,
+                  FILE *stream)
+{
+    if (isnan(value)) {
+        fprintf(stream, " %*s", figure->width, "-");
+    } else {
+        fprintf(stream, " %*.*f", figure->width, figure->decimals, value);
+    }
 }
 
 void
@@ -235,10 +252,7 @@ report_put_table(const struct report *r, FILE *stream)
     for (size_t i = 0; i < r->n_policies; i++) {
         put_row(r->policies[i], width, stream);
     }
-    fputs("(seconds; SCT: stage completion time, makespan: time until the "
-          "last search ended,\n iteration: mean time of an iteration, "
-          "time-outs: TCP retransmission timeouts,\n "
-          "queue: 99th percentile at the ports of the switch)\n", stream);
+    fputs(r->legend, stream);
     report_put_queues(r, stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         report_put_remarks(r->policies[i], stream);

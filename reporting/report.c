@@ -11,6 +11,7 @@
 
 #include "base/compare.h"
 #include "base/memory.h"
+#include "reporting/about.h"
 
 /* Replaces '*member' by a copy of 'value', which may be null. */
 void
@@ -27,6 +28,8 @@ report_create(const char *title, const char *kind)
 
     report_set(&r->title, title);
     report_set(&r->kind, kind);
+    r->about = about_this_run();
+    r->legend = report_legend;
     r->when = time(NULL);
     return r;
 }
@@ -62,6 +65,7 @@ policy_destroy_contents(struct report_policy *p)
     free(p->bound_kind);
     free(p->queues);
     free(p->tcp_congestion_control);
+    free(p->figures);
 }
 
 void
@@ -78,6 +82,7 @@ report_destroy(struct report *r)
         free(r->description);
         free(r->setting);
         free(r->inputs);
+        free(r->about);
         free(r);
     }
 }
@@ -89,7 +94,6 @@ report_add_policy(struct report *r, const char *name)
 
     report_set(&p->name, name);
     p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
-    p->cpu_daemons_s = p->cpu_jobs_s = NAN;
     p->bound_mean_s = p->bound_strict_mean_s = p->decision_us_max = NAN;
     p->decisions = p->startup_s = p->tcp_timeouts = NAN;
     p->retransmitted_share = p->queue_p99_bytes = NAN;

@@ -114,6 +114,13 @@ struct report_ha {
                                  * database. */
 };
 
+/* A figure of the simulator. */
+struct report_figure {
+    const char *title;
+    int width; /* Characters in a table. */
+    int decimals;
+};
+
 /* The run of one policy. */
 struct report_policy {
     char *name;
@@ -141,8 +148,6 @@ struct report_policy {
     double coverage_fabric;     /* Share of the bytes in the switch that had a
                                  * level of a job. */
     double cpu_busy;            /* Mean CPU load of the machine, 0 to 1. */
-    double cpu_daemons_s;       /* CPU time of the daemons. */
-    double cpu_jobs_s;          /* CPU time of the jobs. */
     double bound_mean_s;        /* Lower bound on the mean SCT. */
     double bound_strict_mean_s; /* Its strict form, see order/fluid/fluid.h;
                                  * NAN if it has none. */
@@ -180,9 +185,12 @@ struct report_policy {
     double early_s;             /* Mean over jobs of the seconds from the begin
                                  * of the search until they reported 0.9 of
                                  * their last accuracy. */
-    double ratio;               /* mean_sct_s divided by that of the
+    double ratio;               /* mean_sct_s divided by mean_sct_s of the
                                  * baseline. */
     double searches_vs_baseline[REPORT_N_SEARCH_RATIOS];
+
+    double *figures; /* 'n_figures' of the report, NAN if
+                      * unknown. */
 };
 
 struct report {
@@ -192,7 +200,12 @@ struct report {
     char *setting;              /* One line about hosts and rates, or NULL. */
     char *inputs;               /* Digest of the files that decide the result,
                                  * or NULL. */
+    char *about;                /* See about.h. */
     long long when;             /* Seconds since the epoch. */
+    size_t n_figures;           /* If not 0, the page shows these figures in
+                                 * place of report_columns. */
+    const struct report_figure *figures;
+    const char *legend; /* Explains the titles of the columns. */
     size_t n_policies;
     struct report_policy **policies;
 
@@ -268,6 +281,7 @@ struct report_column {
 };
 
 extern const struct report_column report_columns[];
+extern const char report_legend[];
 extern const size_t report_n_columns;
 double report_column_value(const struct report_column *,
                            const struct report_policy *);
@@ -277,6 +291,9 @@ double report_column_value(const struct report_column *,
  * NULL if it is the only one. */
 void report_put_gain(const char *policy, const char *baseline,
                      struct interval ratio, FILE *);
+
+/* Prints "-" for NAN. */
+void report_put_figure(const struct report_figure *, double value, FILE *);
 
 /* Print lines of text: the gain of the candidate; what chose the queues of the
  * switch, once if it is the same for all policies; problems of a run; the

@@ -49,9 +49,10 @@ bool random_placements_add(struct cJSON *search,
                            int index);
 
 /* Returns 'text', a scenario, with "placements" in each search that had none,
- * whose number it stores in '*n_placed', and with '*seed' as the seed unless
- * 'seed' is null.  Returns a copy of the text if it has no valid member
- * "random_placements"; its reader reports the error.  The caller frees. */
+ * stores the number of these searches in '*n_placed', and with '*seed' as the
+ * seed unless 'seed' is null.  Returns a copy of the text if it has no valid
+ * member "random_placements"; its reader reports the error.  The caller
+ * frees. */
 char *random_placements_expand(const char *text, const int64_t *seed,
                                size_t *n_placed);
 

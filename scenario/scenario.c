@@ -96,9 +96,9 @@ read_cc(struct scenario *s, const struct json_at *top)
              : json_bool_or(top, "cc", true) ? SCENARIO_CC_ON
                                              : SCENARIO_CC_OFF);
     if (s->cc == SCENARIO_CC_ON && !scenario_n_actuators(s, ACTUATOR_SHIM)) {
-        json_fail(top, "cc",
-                  "true is of shims, with the actuator \"bpf\" "
-                  "false is allowed");
+        json_fail(
+            top, "cc",
+            "true is of shims; expected false with the actuator \"bpf\"");
     }
 }
 
@@ -118,8 +118,9 @@ read_fabric(struct scenario *s, const struct json_at *top)
     s->leaf_spine.spines = json_integer(at, "spines", 1, MAX_SPINES);
     s->leaf_spine.over = json_number_or(at, "over", 1, MAX_OVER, 1);
     if (s->leaf_spine.leaves && s->n_hosts % s->leaf_spine.leaves) {
-        json_fail(at, "leaves", "%d leaves, a divisor of the number of hosts "
-                  "is allowed", s->leaf_spine.leaves);
+        json_fail(at, "leaves",
+                  "%d leaves; expected a divisor of the number of hosts",
+                  s->leaf_spine.leaves);
     }
 }
 
@@ -140,7 +141,7 @@ read_rate(struct scenario *s, const struct json_at *top)
     if (s->rate_bps > max) {
         json_fail(
             top, "rate",
-            "%lld Mbit/s, at most %lld Mbit/s are allowed "
+            "%lld Mbit/s; expected at most %lld Mbit/s "
             "with an MTU of %d%s",
             s->rate_bps / 1000000LL, max / 1000000, s->mtu,
             max == MAX_RATE_KERNEL ? "" : ", unless only the kernel forwards");
@@ -154,8 +155,9 @@ read_datapath(struct scenario *s, const struct json_at *top)
     s->datapath = json_enum_or(top, "datapath", datapath_names,
                                DATAPATH_USERSPACE);
     if (s->datapath == DATAPATH_KERNEL && s->fabric == FABRIC_BRIDGE) {
-        json_fail(top, "datapath", "\"kernel\" is of Open vSwitch, the fabric "
-                  "\"ovs\" or one with \"leaf_spine\" is allowed");
+        json_fail(top, "datapath",
+                  "\"kernel\" is of Open vSwitch; expected the fabric "
+                  "\"ovs\" or one with \"leaf_spine\"");
     }
 }
 
@@ -282,8 +284,9 @@ check_slots(const struct scenario *s, size_t n_searches, size_t n_cojobs,
         int n = scenario_processes(s, host, n_searches, n_cojobs);
 
         if (n > s->slots) {
-            json_fail(at, member, "%s %d processes on h%d, at most %d are "
-                      "allowed", what, n, host, s->slots);
+            json_fail(at, member,
+                      "%s %d processes on h%d; expected at most %d", what, n,
+                      host, s->slots);
         }
     }
 }

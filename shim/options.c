@@ -90,7 +90,7 @@ parse_control_port(const char *text, void *options)
         return message("\"%s\" is not an integer from 1 to 65535", text);
     }
     if (o->n_control_ports == CC_MAX_CONTROL_PORTS) {
-        return message("%s is one too many, at most %d are allowed", text,
+        return message("%s is one too many; expected at most %d", text,
                        CC_MAX_CONTROL_PORTS);
     }
     o->control_ports[o->n_control_ports++] = port;
@@ -103,12 +103,13 @@ parse_tunnel(const char *text, void *options)
     struct options *o = options;
 
     if (o->tunnels.n == PREFIX_LIST_MAX) {
-        return message("%s is one too many, at most %d are allowed", text,
+        return message("%s is one too many; expected at most %d", text,
                        PREFIX_LIST_MAX);
     }
     if (!prefix_parse(text, &o->tunnels.prefixes[o->tunnels.n])) {
-        return message("\"%s\" is not an address, ADDRESS and ADDRESS/BITS "
-                       "are allowed", text);
+        return message(
+            "\"%s\" is not an address; expected ADDRESS or ADDRESS/BITS",
+            text);
     }
     o->tunnels.n++;
     return NULL;
@@ -221,9 +222,8 @@ check_together(const struct options *o)
         ? o->host.driver : o->uplink.driver;
 
     if (o->mtu > smaller->max_mtu) {
-        return message("--mtu: %u is too much for %s, at most %u is "
-                              "allowed", o->mtu, smaller->name,
-                              smaller->max_mtu);
+        return message("--mtu: %u is too much for %s; expected at most %u",
+                       o->mtu, smaller->name, smaller->max_mtu);
     }
     if (o->poll == LOOP_INTERRUPT) {
         const struct port_driver *driver =
@@ -257,7 +257,7 @@ check_mode(const struct options *o, const bool *seen)
         }
     }
     if ((tunnels->vxlan_port || tunnels->geneve_port) && !tunnels->n) {
-        return message("--%s-port: is allowed with --vxlan only",
+        return message("--%s-port: without --vxlan; expected both",
                        tunnels->vxlan_port ? "vxlan" : "geneve");
     }
     if (tunnels->vxlan_port && tunnels->vxlan_port == tunnels->geneve_port) {
@@ -266,7 +266,7 @@ check_mode(const struct options *o, const bool *seen)
     }
     for (int i = REPLAY + 1; i <= REPLAY + N_REPLAY && !o->replay; i++) {
         if (seen[i]) {
-            return message("--%s: is allowed with --replay only",
+            return message("--%s: without --replay; expected both",
                            rows[i].name);
         }
     }

@@ -32,13 +32,15 @@ struct options {
     enum huge_pages huge;
     bool no_tag;                /* Do not change DSCPs. */
     bool keep_offload;
-    int host_tags;              /* 'slot_tags' of 'host', -1: as the kind of
-                                 * port has it.  An option, not a message: it
-                                 * holds without an agent. */
-    bool take_over;             /* From the shim that has 'control'. */
-    uint32_t late_us;           /* That the loop may come late. */
+    int host_tags;    /* 'slot_tags' of 'host', -1: as the kind of
+                       * port has it.  An option, not a message: it
+                       * holds without an agent. */
+    bool take_over;   /* Replace the running shim that listens on
+                       * 'control'. */
+    uint32_t late_us; /* Longest delay of the loop that pacing
+                       * compensates, us. */
     enum loop_poll poll;
-    struct prefix_list tunnels; /* Endpoints of tunnels whose inner flows
+    struct prefix_list tunnels; /* Endpoints of tunnels with inner flows that
                                  * count. */
     bool cc;                    /* Congestion control. */
     uint64_t downlink_bps;

@@ -44,7 +44,7 @@ struct shim {
     struct forward *forward;
     struct loop *loop;
     struct server *server;
-    struct takeover old;        /* To the shim to be replaced. */
+    struct takeover old; /* Connection to the shim to be replaced. */
     int signal_fd;
     uint64_t port_restarts;     /* Written by the control thread. */
     struct takeover_old_side old_side;  /* Used by the control thread. */

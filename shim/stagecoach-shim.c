@@ -44,7 +44,7 @@ check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
     if (has <= most) {
         return NULL;
     }
-    return message("%s: %s has MTU %d, at most --mtu %" PRIu32 "%s is allowed",
+    return message("%s: %s has MTU %d; expected at most --mtu %" PRIu32 "%s",
                    option, iface, has, mtu, spec->slot_tags ? " + 8" : "");
 }
 

@@ -32,27 +32,32 @@ run(const struct options *o, struct control *control)
  });
     }
     if (o->role == ROLE_SERVER) {
-        return ps_server_run(&(struct ps_server_config) {
-            .address = o->address, .port = o->port,
-            .n_workers = o->n_workers, .n_threads = o->n_threads,
-            .congestion = o->congestion, .sync = &o->sync,
+        return ps_server_run(&(struct ps_server_config){
+            .address = o->address,
+            .port = o->port,
+            .n_workers = o->n_workers,
+            .n_threads = o->n_threads,
+            .congestion = o->congestion,
+            .sync = &o->sync,
             .control_port = o->control_port,
             .reconnect_timeout_us = o->reconnect_timeout * 1e6,
             .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
             .checkpoint = o->checkpoint,
-            .checkpoint_every = o->checkpoint_every, .resume = !o->no_resume,
-            .group_program = o->group_servers_elsewhere ? NULL
-                             : "/proc/self/exe",
+            .checkpoint_every = o->checkpoint_every,
+            .resume = !o->no_resume,
+            .central = &central_server,
+            .group_program =
+                o->group_servers_elsewhere ? NULL : "/proc/self/exe",
             .control = control,
         });
     }
     if (o->role == ROLE_NODE) {
         return node_run(o, control);
     }
-    return loop_run(o, control, o->role == ROLE_PEER ? &exchange_peers
-                                : o->role == ROLE_LOCAL ? &exchange_local
-                                : !strcmp(o->push, "sparse") ? &exchange_store
-                                : &exchange_server);
+    return loop_run(o, control,
+                    o->role == ROLE_PEER    ? &exchange_peers
+                    : o->role == ROLE_LOCAL ? &exchange_local
+                                            : &exchange_server);
 }
 
 /* Prints the message of 'command', if there is one, and frees it.  Returns the

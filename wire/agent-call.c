@@ -40,8 +40,8 @@ put_string(FILE *stream, const char *s)
     putc('"', stream);
 }
 
-/* Returns the JSON-RPC request for the 'n' 'words', the first of which is the
- * method.  The caller frees it; NULL if out of memory. */
+/* Returns the JSON-RPC request for the 'n' 'words', beginning with the method.
+ * The caller frees it; NULL if out of memory. */
 char *
 agent_call_request(const char *const words[], size_t n)
 {

@@ -31,8 +31,8 @@ enum intent_kind {
     INTENT_COJOB_END,   /* Ends its jobs and stages, too. */
     INTENT_JOB_BEGIN,   /* 'job', 'workers', 'model_bytes'. */
     INTENT_JOB_END,     /* 'job', 'outcome'. */
-    INTENT_STAGE_BEGIN, /* 'rung', 'rungs', 'jobs',
-                         * 'bytes_per_iteration', 'compute_s'. */
+    INTENT_STAGE_BEGIN, /* 'rung', 'rungs', 'jobs', 'eta', 'to_come',
+                         * 'trials', 'bytes_per_iteration', 'compute_s'. */
     INTENT_STAGE_END,   /* 'rung'. */
     N_INTENT_KINDS,
 };
@@ -44,7 +44,7 @@ struct intent_edit {
     const char *cojob;
     const char *job;
     const char *owner;          /* NULL: the user of this process. */
-    long long uid;              /* User whose processes the jobs have, with
+    long long uid;              /* User of the processes of the jobs, with
                                  * 'owner'; 0: of any user. */
     bool as_user;               /* Refused unless the cojob is one of 'owner'
                                  * with 'uid', ended or new. */
@@ -55,13 +55,20 @@ struct intent_edit {
     double weight;              /* Of the cojob, 1 is the default. */
     const struct intent_worker *workers;        /* Processes of 'job'. */
     const char *const *jobs;    /* Jobs of the stage; unknown ones begin. */
+    double eta;                 /* The search judges trials one by one, and
+                                 * one in so many, at least 2, passes a rung;
+                                 * 0: all jobs of a stage together. */
+    long long to_come;          /* With 'eta', trials that have not begun. */
+    const char *trials;         /* With 'eta', "neutral" or "promising"; NULL:
+                                 * as the policy has it. */
     size_t n;                   /* Number of 'workers' or 'jobs'. */
     long long model_bytes;      /* Bytes that a worker pushes, and pulls, in an
                                  * iteration: used until the traffic has been
                                  * measured.  0 if unknown. */
     int rung;
     const struct search_rung *rungs; /* The stage's, and those after it, as
-                                      * far as they are known. */
+                                      * far as they are known; with 'eta',
+                                      * all, without 'keep'. */
     size_t n_rungs;                  /* At least 1. */
     long long bytes_per_iteration;   /* That all processes of a job send
                                       * together, the mean of the stage's jobs;

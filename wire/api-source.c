@@ -21,9 +21,10 @@ use_token(CURL *curl, const char *file)
     token[n] = '\0';
     token[strcspn(token, "\r\n")] = '\0';
     if (!token[0]) {
-        return message("%s: it cannot be read or is empty, a file with a "
-                       "token is allowed",
-                       file);
+        return message(
+            "%s: it cannot be read or is empty; expected a file with a "
+            "token",
+            file);
     }
     curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
     curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, token);

@@ -116,14 +116,14 @@ read_list(struct list_watch *w)
     json_t *json = json_loadb(w->text ? w->text : "", w->size, 0, &at);
 
     if (!json) {
-        return make_printable(message("%s:%d:%d: %s, a list of pods is "
-                                      "allowed",
+        return make_printable(message("%s:%d:%d: %s; expected a list of pods",
                                       url, at.line, at.column, at.text));
     } else if (!json_is_array(json_object_get(json, "items"))) {
         json_decref(json);
-        return message("%s: /items: it is missing or not a list, a list of "
-                       "pods is allowed",
-                       url);
+        return message(
+            "%s: /items: it is missing or not a list; expected a list of "
+            "pods",
+            url);
     }
     json_decref(w->list);
     w->list = json;

@@ -28,8 +28,8 @@ struct translation {
     const char *p;              /* Next byte of the expression. */
     FILE *out;                  /* Stream of the result. */
     char quantifier;            /* '*', '+' or '?' that is not yet in the
-                                 * result, because another may follow; 0 if
-                                 * there is none. */
+                                 * result, because another may follow; 0
+                                 * without one. */
     bool alternatives;          /* There is a '|' outside of groups. */
     char *error;                /* NULL, or the first error. */
 };
@@ -60,7 +60,7 @@ end_quantifier(struct translation *t)
     }
 }
 
-/* Translates the escape whose backslash is before 't->p'. */
+/* Translates the escape with its backslash before 't->p'. */
 static void
 translate_escape(struct translation *t)
 {
@@ -91,9 +91,11 @@ translate_escape(struct translation *t)
                               "allowed, other extended regular expressions "
                               "are"));
         } else if (isalpha((unsigned char) c) && !strchr("wWsSdDbB", c)) {
-            refuse(t, message("\"\\%c\" is no escape, \\w \\W \\s \\S \\d "
-                              "\\D \\b \\B \\< \\> and punctuation are "
-                              "allowed", c));
+            refuse(
+                t,
+                message("\"\\%c\" is no escape; expected \\w \\W \\s \\S \\d "
+                        "\\D \\b \\B \\< \\> or punctuation",
+                        c));
         } else if (isalpha((unsigned char) c)) {
             fprintf(t->out, "\\%c", c);
         } else {
@@ -110,15 +112,15 @@ translate_class(struct translation *t)
     const char *end = strstr(t->p + 2, ":]");
 
     if (!end) {
-        refuse(t, message("\"[:\" without \":]\", a class such as "
-                          "[:digit:] is allowed"));
+        refuse(t, message("\"[:\" without \":]\"; expected a class such as "
+                          "[:digit:]"));
         return;
     }
     fprintf(t->out, "%.*s", (int) (end + 2 - t->p), t->p);
     t->p = end + 2;
 }
 
-/* Translates the bracket expression whose '[' is before 't->p'. */
+/* Translates the bracket expression with its '[' before 't->p'. */
 static void
 translate_bracket(struct translation *t)
 {
@@ -132,8 +134,9 @@ translate_bracket(struct translation *t)
         char c = *t->p;
 
         if (!c) {
-            refuse(t, message("\"[\" without \"]\", a bracket expression "
-                              "such as [0-9] is allowed"));
+            refuse(t, message(
+                          "\"[\" without \"]\"; expected a bracket expression "
+                          "such as [0-9]"));
         } else if (c == '[' && t->p[1] == ':') {
             translate_class(t);
         } else if (c == '[' && (t->p[1] == '.' || t->p[1] == '=')) {
@@ -181,11 +184,13 @@ translate_all(struct translation *t)
             refuse(t, message("\"(%c\" is not allowed, a group begins with "
                               "a character, a bracket or a group", *t->p));
         } else if (c == '(' && ++nested > MAX_NESTED) {
-            refuse(t, message("more than %d nested groups, at most %d are "
-                              "allowed", MAX_NESTED, MAX_NESTED));
+            refuse(t,
+                   message("more than %d nested groups; expected at most %d",
+                           MAX_NESTED, MAX_NESTED));
         } else if (c == ')' && !nested--) {
-            refuse(t, message("\")\" without \"(\", an extended regular "
-                              "expression is allowed"));
+            refuse(t,
+                   message("\")\" without \"(\"; expected an extended regular "
+                           "expression"));
         } else {
             t->alternatives |= c == '|' && !nested;
             putc(c, t->out);
@@ -234,8 +239,7 @@ compile(const char *text, struct log_expression *e)
         char reason[128];
 
         pcre2_get_error_message(code, (PCRE2_UCHAR *) reason, sizeof reason);
-        return message("%s, an extended regular expression is allowed",
-                       reason);
+        return message("%s; expected an extended regular expression", reason);
     }
     pcre2_pattern_info(e->code, PCRE2_INFO_CAPTURECOUNT, &n);
     if (!n) {
@@ -257,9 +261,10 @@ log_expression_compile(const char *text, struct log_expression **ep)
 
     *ep = NULL;
     if (strlen(text) > LOG_EXPRESSION_SIZE) {
-        return message("more than %d bytes, an extended regular expression "
-                       "of at most %d is allowed", LOG_EXPRESSION_SIZE,
-                       LOG_EXPRESSION_SIZE);
+        return message(
+            "more than %d bytes; expected an extended regular expression "
+            "of at most %d",
+            LOG_EXPRESSION_SIZE, LOG_EXPRESSION_SIZE);
     }
     e = allocate(1, sizeof *e);
     error = translate(text, &translated);

@@ -74,7 +74,7 @@ find_end(const char *text)
  * without its location. */
 
 /* A value must be one element of the format of the command line, which is also
- * that of log_spec_to_text(). */
+ * the format of log_spec_to_text(). */
 static char *
 check_element(const char *text)
 {
@@ -94,8 +94,7 @@ check_path(const char *path)
     }
     for (const char *p = path; (p = strchr(p, '%')); p += 2) {
         if (!p[1] || !strchr("cj%", p[1])) {
-            return message("\"%.2s\" in a path, %%c, %%j and %%%% are "
-                           "allowed", p);
+            return message("\"%.2s\" in a path; expected %%c, %%j or %%%%", p);
         }
     }
     return check_element(path);
@@ -105,8 +104,9 @@ static char *
 check_key(const char *key)
 {
     if (!key[0] || strlen(key) > MAX_KEY || strchr(key, '\n')) {
-        return message("\"%.40s\" is not a key, one line of 1 to %d bytes is "
-                       "allowed", key, MAX_KEY);
+        return message(
+            "\"%.40s\" is not a key; expected one line of 1 to %d bytes", key,
+            MAX_KEY);
     }
     return check_element(key);
 }
@@ -235,9 +235,10 @@ log_spec_parse(const char *name, const char *text, struct log_spec *ret)
     char *error;
 
     if (format < 0) {
-        return message("%s: \"%.40s\" begins with no format, json-lines:PATH, "
-                       "csv:PATH, regex:PATH, tfevents:PATH and mlflow:PATH "
-                       "are allowed", name, text);
+        return message(
+            "%s: \"%.40s\" begins with no format; expected json-lines:PATH, "
+            "csv:PATH, regex:PATH, tfevents:PATH or mlflow:PATH",
+            name, text);
     }
     s.format = format;
     text += strlen(log_format_names[format]) + 1;
@@ -279,8 +280,9 @@ read_glob(const struct json_at *match, const char *member)
     char *glob = match ? json_string_or(match, member, NULL) : NULL;
 
     if (glob && (!glob[0] || strlen(glob) > MAX_KEY)) {
-        json_fail(match, member, "\"%.40s\" is not a pattern, 1 to %d bytes "
-                  "are allowed", glob, MAX_KEY);
+        json_fail(match, member,
+                  "\"%.40s\" is not a pattern; expected 1 to %d bytes", glob,
+                  MAX_KEY);
     }
     return glob ? glob : duplicate("*");
 }

@@ -98,7 +98,9 @@ progress_json_read(const cJSON *top, struct progress *p)
     const cJSON *iteration, *control_port;
     int64_t port = 0;
 
-    *p = (struct progress){ .iteration = -1, .stage = -1 };
+    *p = (struct progress){
+        .iteration = -1, .stage = -1, .sent = -1, .received = -1, .counted = -1
+    };
     if (!cJSON_IsObject(top)) {
         return xstrdup(top ? "/: not an object" : "/: not valid JSON");
     }
@@ -106,9 +108,13 @@ progress_json_read(const cJSON *top, struct progress *p)
     p->control_port = port;
     iteration = read_integer(top, "iteration", 0, PROGRESS_MAX_INTEGER, p,
                              &p->iteration);
+    read_integer(top, "sent", 0, PROGRESS_MAX_INTEGER, p, &p->sent);
+    read_integer(top, "received", 0, PROGRESS_MAX_INTEGER, p, &p->received);
+    read_integer(top, "posted", 0, PROGRESS_MAX_INTEGER, p, &p->posted);
+    read_integer(top, "counted", 0, PROGRESS_MAX_INTEGER, p, &p->counted);
     if (control_port && !port && !iteration) {
         return xstrdup("/control_port: not a port; expected 1 to 65535");
-    } else if (p->iteration < 0 && (iteration || !port)) {
+    } else if (p->iteration < 0 && (iteration || (!port && p->sent < 0))) {
         return xstrdup("/iteration: not an integer; expected 0 to 2^53");
     }
     read_integer(top, "stage", 0, PROGRESS_MAX_INTEGER, p, &p->stage);

@@ -24,12 +24,13 @@
 struct progress;
 
 /* Returns JSON in which NaN, Infinity and -Infinity are empty texts, or NULL
- * if it is none. */
+ * if 'text' is not JSON. */
 cJSON *progress_json_parse(const char *text, size_t size);
 
-/* Reads the members "iteration" (required, unless there is a "control_port"),
- * "stage", "time", "metric" and "value".  Returns NULL or a malloc()'d message
- * that begins with the JSON pointer of a member. */
+/* Reads the members "iteration" (required, unless there is a "control_port" or
+ * "sent"), "received", "posted", "counted", "stage", "time", "metric" and
+ * "value". Returns NULL or a malloc()'d message that begins with the JSON
+ * pointer of a member. */
 char *progress_json_read(const cJSON *top, struct progress *);
 
 #endif /* wire/progress-json.h */

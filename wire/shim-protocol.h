@@ -55,11 +55,11 @@
  * rank.  SHIM_MIN_SHARE sets the minimum share of each level with queued
  * packets; by default these levels divide 1/21 of the uplink among them.
  *
- * A job whose level is neither of these has a control class: its packets with
- * the control bit in their tags.  They go first, with the DSCP of
- * SHIM_CONTROL, up to an equal share of 1 % of the uplink for each such job,
- * see shim/queue/control-share.h.  What exceeds it is treated as the job's
- * other packets.
+ * A job with another level has a control class: its packets with the control
+ * bit in their tags.  They go first, with the DSCP of SHIM_CONTROL, up to an
+ * equal share of 1 % of the uplink for each such job, see
+ * shim/queue/control-share.h.  What exceeds it is treated as the job's other
+ * packets.
  *
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
  * DSCP until the next SHIM_LEASE; the table stays.  A shim starts without a
@@ -303,15 +303,16 @@ struct shim_stats {
                                  * sent. */
     uint32_t n_slot_stats;      /* Elements that follow. */
     uint32_t pad;               /* 0. */
-    uint64_t checksums_completed;       /* Packets whose checksum a kernel had
-                                         * left to the network card. */
+    uint64_t checksums_completed; /* Packets with a checksum that a
+                                   * kernel had left to the network
+                                   * card. */
     uint64_t long_refused;      /* Part of 'port_dropped': unsegmented packets
                                  * (TSO, GSO) from a kernel. */
     uint64_t policed;           /* Control packets above their share of the
                                  * uplink, sent as their job's other packets
                                  * or at the default level. */
     uint64_t cc_flows;          /* Connections of congestion control now. */
-    uint64_t cc_windows;        /* ACKs whose window was lowered. */
+    uint64_t cc_windows;        /* ACKs with a lowered window. */
     uint64_t cc_grants_sent;    /* Grants sent to remote shims. */
     uint64_t cc_grants_taken;   /* Grants received from remote shims. */
     uint64_t cc_marks;          /* Packets marked by the network (ECN CE). */
@@ -323,6 +324,7 @@ struct shim_stats {
     uint64_t cc_repeated;       /* Messages that were not new. */
     uint64_t cc_disobeyed;      /* How often a remote host sent more than was
                                  * granted. */
+    uint64_t control_dropped;   /* Part of 'queue_dropped': of control. */
 };
 
 /* Bursts of a job in one direction; all zeros while not known. */
@@ -342,7 +344,8 @@ struct shim_refused {
     uint16_t pad;     /* 0. */
     uint32_t records; /* Of congestion control: refused or replaced because a
                        * table was full. */
-    uint64_t count;   /* Flows whose received packets would have the slot. */
+    uint64_t count;   /* Flows with received packets that would have the
+                       * slot. */
 };
 
 #define SHIM_BIN_MS 10

@@ -62,8 +62,8 @@ struct actuator_events {
      * connections of no job if that is NULL. */
     void (*refused)(const char *job, uint64_t n, void *aux);
 
-    /* Traffic of 'job' in 'n' consecutive bins, none of which was reported
-     * before; 'first' is the number of the first one. */
+    /* Traffic of 'job' in 'n' consecutive bins that were not reported before;
+     * 'first' is the number of the first one. */
     void (*bins)(const char *job, uint64_t first, const struct shim_bin *,
                  size_t n, void *aux);
 
@@ -71,7 +71,7 @@ struct actuator_events {
     void (*peers)(const struct shim_peer *, size_t n, void *aux);
 };
 
-/* What holds for all jobs. */
+/* Settings of all jobs. */
 struct actuator_wanted {
     long long until;      /* End of the lease, time_msec(): after it, all
                            * jobs are equal. */

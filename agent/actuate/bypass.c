@@ -167,8 +167,9 @@ bypass_ports_parse(const char *text, struct bypass_ports *p)
                &end)
             != 2
         || text[n + end]) {
-        return xasprintf("\"%s\" is not two interfaces, [NETNS:]IFACE,IFACE "
-                         "is allowed", text);
+        return xasprintf(
+            "\"%s\" is not two interfaces; expected [NETNS:]IFACE,IFACE",
+            text);
     }
     return NULL;
 }

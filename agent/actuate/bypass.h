@@ -13,7 +13,7 @@
  * A shim that has exited is easy to detect, one that hangs is not.  If the
  * agent enables the bypass while the shim forwards, every frame is duplicated;
  * if it does not while the shim hangs, the host has no network.  The decision
- * uses three sources, of which only the last is the shim's own code:
+ * uses three sources.  Only the last one is the shim's own code:
  *
  *   - the kernel reports whether the process exists;
  *   - the kernel reports whether the process's main thread, which forwards,

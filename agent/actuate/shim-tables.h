@@ -35,8 +35,8 @@ struct slot_job;
 struct slot_table {
     struct shash jobs; /* Contains struct slot_job, by name. */
 
-    /* By number: the job, and the row of the shim, whose 'slot' is 0 if there
-     * is none. */
+    /* By number: the job, and the row of the shim; 'slot' is 0 without a
+     * row. */
     struct slot_job *owners[SHIM_MAX_SLOTS];
     struct shim_slot installed[SHIM_MAX_SLOTS];
     uint16_t last;              /* Given out last, so that a number is reused

@@ -38,7 +38,7 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
                                  * dead. */
 #define MAX_MESSAGES_PER_RUN 50
 
-/* Requests that are sent with those for counters, but not with each. */
+/* Requests that are sent along with some of the requests for counters. */
 enum { N_ASKS = 3 };
 static const struct {
     enum shim_msg_type type;
@@ -71,7 +71,7 @@ struct shim_actuator {
 
     struct actuator_wanted wanted; /* 'until' is LLONG_MIN before the
                                     * first one. */
-    struct actuator_wanted told;   /* 'min_share', 'congestion' and 'control'
+    struct actuator_wanted sent;   /* 'min_share', 'congestion' and 'control'
                                     * that were sent to the shim. */
 
     /* time_msec() of the next attempt to connect, request for counters,
@@ -400,7 +400,7 @@ try_to_connect(struct shim_actuator *s, long long now)
     }
     s->last_rx = now;
     s->next_lease = 0;
-    memset(&s->told, 0xff, sizeof s->told); /* Defaults, and no DSCPs. */
+    memset(&s->sent, 0xff, sizeof s->sent); /* Defaults, and no DSCPs. */
     s->next_stats = now;
     memset(s->next_asks, 0, sizeof s->next_asks);
     s->base.has_keys = false;
@@ -447,14 +447,14 @@ send_lease(struct shim_actuator *s, long long now)
     send_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
 
-/* Sends a part of 'wanted' if it differs from 'told', the part that was sent
+/* Sends a part of 'wanted' if it differs from 'sent', the part that was sent
  * last. */
 static void
-tell(struct shim_actuator *s, enum shim_msg_type type, const void *wanted,
-     void *told, size_t size)
+send_changed(struct shim_actuator *s, enum shim_msg_type type,
+             const void *wanted, void *sent, size_t size)
 {
-    if (memcmp(told, wanted, size)) {
-        memcpy(told, wanted, size);
+    if (memcmp(sent, wanted, size)) {
+        memcpy(sent, wanted, size);
         send_request(s, type, wanted, size);
     }
 }
@@ -464,21 +464,21 @@ static void
 send_wanted(struct shim_actuator *s, long long now)
 {
     const struct actuator_wanted *wanted = &s->wanted;
-    struct actuator_wanted *told = &s->told;
+    struct actuator_wanted *sent = &s->sent;
 
     if (wanted->until == LLONG_MIN) {
         return;
     }
-    tell(s, SHIM_CONTROL, &wanted->control, &told->control,
-         sizeof told->control);
+    send_changed(s, SHIM_CONTROL, &wanted->control, &sent->control,
+                 sizeof sent->control);
     if (now >= s->next_lease) {
         send_lease(s, now);
     }
     BUILD_ASSERT(sizeof wanted->min_share == sizeof(struct shim_min_share));
-    tell(s, SHIM_MIN_SHARE, &wanted->min_share, &told->min_share,
-         sizeof(struct shim_min_share));
-    tell(s, SHIM_CONGESTION, &wanted->congestion, &told->congestion,
-         sizeof told->congestion);
+    send_changed(s, SHIM_MIN_SHARE, &wanted->min_share, &sent->min_share,
+                 sizeof(struct shim_min_share));
+    send_changed(s, SHIM_CONGESTION, &wanted->congestion, &sent->congestion,
+                 sizeof sent->congestion);
 }
 
 static void

@@ -472,9 +472,10 @@ tc_iface_parse(const char *text, struct tc_iface *iface)
     uint64_t rate = colon ? json_rate_parse(colon + 1) : 0;
 
     if (!n || n >= sizeof iface->name || memchr(text, '/', n) || !rate) {
-        return xasprintf("\"%s\", an interface of 1 to %d characters, a colon "
-                         "and " JSON_RATE_RULE " are allowed",
-                         text, IFNAMSIZ - 1);
+        return xasprintf(
+            "\"%s\"; expected an interface of 1 to %d characters, a colon "
+            "and " JSON_RATE_RULE,
+            text, IFNAMSIZ - 1);
     }
     memset(iface, 0, sizeof *iface);
     memcpy(iface->name, text, n);

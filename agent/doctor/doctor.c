@@ -187,8 +187,7 @@ check_capabilities(struct doctor *d)
         { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
           "other network namespaces cannot be entered",
           d->config->netns || d->config->bypass },
-        { CAP_NET_RAW, "CAP_NET_RAW",
-          "a shim cannot open af_packet and pcap ports",
+        { CAP_NET_RAW, "CAP_NET_RAW", "a shim cannot open af_packet ports",
           d->config->n_ports > 0 },
         { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
           "the environment of other users' processes is not read", false },
@@ -445,7 +444,7 @@ check_port(struct doctor *d, const char *port)
     what = what ? what + 1 : "";
     if (!strncmp(port, "pci", n)) {
         check_pci(d, port, what);
-    } else if (!strncmp(port, "af_packet", n) || !strncmp(port, "pcap", n)) {
+    } else if (!strncmp(port, "af_packet", n)) {
         check_iface(d, port, what, 0);
     } else if (!strncmp(port, "af_xdp", n)) {
         check_iface(d, port, what, AF_XDP_MTU);
@@ -475,7 +474,7 @@ check_ports(struct doctor *d)
  *
  * The programs of the agent need the socket of a packet (identity.h), which
  * GRO and XDP at the host's end of a pod's interface take away, and bits of
- * the mark, of which Cilium uses nearly all.  Without TCX a filter of another
+ * the mark, nearly all of which Cilium uses.  Without TCX a filter of another
  * program may run before the agent's.  What a pod or guest sends by a virtual
  * function, and what WireGuard encrypts, is not seen at all.
  *
@@ -498,7 +497,8 @@ struct iface {
 /* A kind of tunnel between nodes, as a shim sees it. */
 struct overlay {
     const char *kind, *name;
-    uint16_t port_attr; /* Of its UDP port, 0 without one. */
+    uint16_t port_attr; /* Attribute of its UDP port in the kernel's reply, 0
+                         * without one. */
     int ports[2];       /* Those that a shim reads, unless another is given;
                          * -1: it reads nothing. */
 };
@@ -676,8 +676,9 @@ check_veth(struct doctor *d, const struct iface *iface)
     }
 }
 
-/* Returns true if a pod behind 'iface' can send with the address of another:
- * a bridge does not look, and the host's route back is not asked. */
+/* Returns true if a pod behind 'iface' can send with the address of another: a
+ * bridge does not check source addresses, and no check of the reverse path
+ * applies. */
 static bool
 may_spoof(const struct doctor *d, const struct iface *iface)
 {

@@ -24,13 +24,13 @@ struct block {
 /* Row of a framework.  All variables that it names must be present. */
 struct row {
     const char *cojob;          /* Cojob, or its prefix. */
-    const char *cojob_variable; /* Variable whose value follows the prefix
-                                 * and '-', or is the whole name if 'cojob'
-                                 * is NULL; may be NULL. */
+    const char *cojob_variable; /* Variable with the text after the prefix and
+                                 * '-', or with the whole name if 'cojob' is
+                                 * NULL; may be NULL. */
     const char *job;            /* Variable with the job. */
     bool is_address;            /* The job begins with an address. */
-    const char *job_more;       /* Variable whose value follows after '-',
-                                 * or NULL. */
+    const char *job_more;       /* Variable whose value follows after '-', the
+                                 * port of a rendezvous, or NULL. */
 
     /* Derives the job from the value of 'job'; returns NULL to skip the row.
      * NULL if the value is the job. */
@@ -206,13 +206,13 @@ cojob_of_row(const struct row *row, const struct block *b, uid_t uid)
 {
     const char *value = row->cojob_variable ? get(b, row->cojob_variable)
                         : NULL;
-    const char *told = get(b, "STAGECOACH_COJOB");
+    const char *cojob = get(b, "STAGECOACH_COJOB");
 
     if (row->cojob_variable && !value) {
         return NULL;
     }
-    if (told) {
-        return xstrdup(told);
+    if (cojob) {
+        return xstrdup(cojob);
     }
     return value ? xasprintf("%s-%s-u%lu", row->cojob, value,
                              (unsigned long) uid)
@@ -243,4 +243,20 @@ environ_job(const char *environ, size_t size, uid_t uid, char *(*host)(pid_t),
         }
     }
     return NULL;
+}
+
+uint16_t
+environ_rendezvous(const char *environ, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const char *name = rows[i].job_more;
+        const char *value = name ? environ_get(environ, size, name) : NULL;
+        int port;
+
+        if (value && str_to_int(value, 10, &port) && port > 0
+            && port <= UINT16_MAX) {
+            return port;
+        }
+    }
+    return 0;
 }

@@ -34,6 +34,7 @@
  * The caller frees names.  Thread-safe. */
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
@@ -43,5 +44,9 @@ const char *environ_get(const char *environ, size_t size, const char *name);
  * loopback address. */
 char *environ_job(const char *environ, size_t size, uid_t,
                   char *(*host)(pid_t), pid_t);
+
+/* Returns the port at which the processes of a job find each other, 0 if none
+ * is named or it is not a port. */
+uint16_t environ_rendezvous(const char *environ, size_t size);
 
 #endif /* agent/identify/environ.h */

@@ -453,8 +453,8 @@ cgroup_remove(const char *root, const char *job)
     return error;
 }
 
-/* Returns the name of the job whose cgroup, or one below it, is at 'path' in
- * the tree of jobs at 'root'.  The caller frees the name.  Returns NULL if it
+/* Returns the name of the job to which the cgroup at 'path' belongs in the
+ * tree of jobs at 'root'.  The caller frees the name.  Returns NULL if it
  * belongs to no job. */
 char *
 cgroup_job_at(const char *root, const char *path)

@@ -101,8 +101,8 @@ struct job_process {
 
 /* Returns false if there is no such process, or if its program had raised
  * rights when it was executed (AT_SECURE: it has a set-user-ID bit, for
- * example): the user who started it chose its environment and its working
- * directory, but not its user. */
+ * example): its caller chose its environment and its working directory, but
+ * not its user. */
 bool job_process_open(pid_t, struct job_process *);
 bool job_process_is_alive(const struct job_process *);
 void job_process_close(struct job_process *);

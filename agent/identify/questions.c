@@ -347,18 +347,3 @@ questions_for_each(const struct questions *q, questions_func *see, void *aux)
         see(a->pid, aux);
     }
 }
-
-bool
-questions_claim(struct questions *q, pid_t pid, const char *job, long long now)
-{
-    struct process process;
-    uid_t uid;
-
-    if (!process_read(pid, &process)
-        || registry_best_of_process(q->registry, &process, NULL)
-        || !process_user(pid, &uid)) {
-        return false;
-    }
-    claim_process(q->registry, &process, uid, CLAIM_PORT, job, now);
-    return true;
-}

@@ -46,11 +46,6 @@ void questions_add_all(struct questions *);
 bool questions_run(struct questions *, long long now);
 void questions_wait(const struct questions *);
 
-/* Claims a process that has no claim, by its port, for the job of this name,
- * if it may be of it.  Returns false if that was not tried. */
-bool questions_claim(struct questions *, pid_t, const char *job,
-                     long long now);
-
 /* Calls 'see' for each process without a known job. */
 typedef void questions_func(pid_t, void *aux);
 void questions_for_each(const struct questions *, questions_func *, void *aux);

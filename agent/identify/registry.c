@@ -248,8 +248,8 @@ is_user(const struct job *job, uint64_t uid)
 }
 
 /* Returns true if a process of user 'uid' may join the job called 'name', or
- * begin it, by its environment or its ports: it is of 'host_root', or of the
- * job's user, or no other owns a job that is not there yet. */
+ * begin it, by its environment: it is of 'host_root', or of the job's user, or
+ * no other owns a job that is not there yet. */
 bool
 registry_may_join(const struct registry *r, const char *name, uint64_t uid,
                   bool host_root)
@@ -490,7 +490,7 @@ registry_find_claim(const struct registry *r, enum claim_source source,
 }
 
 /* Returns the claim for 'what' with the highest precedence, or 'best', which
- * may be NULL, if there is none that has more than that. */
+ * may be NULL, if no claim has more than 'best'. */
 const struct claim *
 registry_best_claim(const struct registry *r, const struct claim_what *what,
                     const struct claim *best)
@@ -569,7 +569,7 @@ leave_tree(struct registry *r, struct job *job)
     job->cgroup = 0;
 }
 
-/* Notes that 'cgroup', which user 'uid' has created, is that of the job called
+/* Notes that 'cgroup', which user 'uid' has created, belongs to the job called
  * 'name'.  Returns the job, NULL if there are too many.
  *
  * Root creates cgroups for all users; then the job has the user of its
@@ -638,7 +638,6 @@ const char *const claim_source_names[] = {
     [CLAIM_LAUNCHER] = "launcher",
     [CLAIM_CGROUP] = "cgroup",
     [CLAIM_ENVIRONMENT] = "environment",
-    [CLAIM_PORT] = "port",
 };
 
 const char *const claim_kind_names[] = {
@@ -654,9 +653,10 @@ parse_process(const char *text, struct claim_what *what)
     int pid;
 
     if (!str_to_int(text, 10, &pid) || pid < 2) {
-        return xasprintf("pid: \"%.40s\" is not the id of a process, 2 and "
-                         "more are allowed",
-                         text);
+        return xasprintf(
+            "pid: \"%.40s\" is not the id of a process; expected 2 and "
+            "more",
+            text);
     }
     if (!process_read(pid, &process)) {
         return xasprintf("pid: there is no process %d", pid);
@@ -676,7 +676,7 @@ parse_path(const char *kind, char *path, bool directory,
     if (stat(path, &s)) {
         error = xasprintf("%s: %.200s: %s", kind, path, ovs_strerror(errno));
     } else if (S_ISDIR(s.st_mode) != directory) {
-        error = xasprintf("%s: %.200s is not a %s, such as %s is allowed",
+        error = xasprintf("%s: %.200s is not a %s; expected one such as %s",
                           kind, path, kind,
                           directory ? "/kubepods.slice/a" : "/run/netns/a");
     } else {
@@ -705,14 +705,15 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                                                                : CLAIMS_CGROUP;
     if (what->kind == CLAIMS_CGROUP
         && strcmp(kind, claim_kind_names[CLAIMS_CGROUP])) {
-        return xasprintf("\"%.40s\" cannot be claimed, cgroup, netns and pid "
-                         "are allowed",
-                         kind);
+        return xasprintf(
+            "\"%.40s\" cannot be claimed; expected cgroup, netns or pid",
+            kind);
     }
     if (text[0] != '/' || strstr(text, "/../")) {
-        return xasprintf("%s: \"%.200s\" is not a path, absolute ones without "
-                         "\"..\" are allowed",
-                         kind, text);
+        return xasprintf(
+            "%s: \"%.200s\" is not a path; expected absolute ones without "
+            "\"..\"",
+            kind, text);
     }
     if (what->kind == CLAIMS_NETNS) {
         return parse_path(kind, xstrdup(text), false, what, pathp);
@@ -725,30 +726,4 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                           ? xstrdup(text)
                           : xasprintf("%s%s", cgroup_mount, text),
                       true, what, pathp);
-}
-
-/* Parses "FIRST[-LAST]=COJOB/JOB" into '*rule'.  Returns NULL or a malloc()'d
- * message. */
-char *
-port_rule_parse(const char *text, struct port_rule *rule)
-{
-    int first, last, n = 0;
-
-    if (sscanf(text, "%d-%d=%n", &first, &last, &n) != 2 || !n) {
-        n = 0;
-        last = sscanf(text, "%d=%n", &first, &n) == 1 && n ? first : -1;
-    }
-    if (!n || first < 1 || last < first || last > 65535) {
-        return xasprintf("\"%.80s\" has no ports, such as 29500-29510=asha/t0 "
-                         "is allowed",
-                         text);
-    }
-    if (!cgroup_job_is_valid(text + n)) {
-        return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each " NAME_RULE,
-                         text + n);
-    }
-    rule->first = first;
-    rule->last = last;
-    ovs_strlcpy(rule->job, text + n, sizeof rule->job);
-    return NULL;
 }

@@ -18,11 +18,11 @@
  *    registry_end(r);
  *
  * Several sources know the job of a process: its launcher, its cgroup, its
- * environment, its ports.  Some are more reliable than others.  A claim is the
- * statement of one source about one thing; the registry keeps all claims, and
- * if they differ, the source of highest precedence decides.  Claims of other
- * sources than the tree stay until they are removed, and a job exists as long
- * as it has one:
+ * environment.  Some are more reliable than others.  A claim is the statement
+ * of one source about one thing; the registry keeps all claims, and if they
+ * differ, the source of highest precedence decides.  Claims of other sources
+ * than the tree stay until they are removed, and a job exists as long as it
+ * has one:
  *
  *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
@@ -72,8 +72,8 @@ struct pairs_remote;
 struct process;
 struct waiting;
 
-/* Number of job slots: those of a shim but 0, no job, and the last one, whose
- * tag may be reserved (wire/slot-tag.h). */
+/* Number of job slots: the slots of a shim without 0, no job, and without the
+ * last one, because its tag may be reserved (wire/slot-tag.h). */
 #define REGISTRY_MAX_JOBS 1022
 
 /* Number of jobs that one user may have. */
@@ -93,7 +93,8 @@ struct user {
                            * by a shim or tracker.c. */
     size_t n_connections; /* Of no job, as of the last count. */
     uint64_t n_refused;   /* All that was, at the last run. */
-    long long refused_at; /* When that grew, 0 if not lately. */
+    long long refused_at; /* Time of the last increase of 'n_refused', 0 if not
+                           * lately. */
     struct ovs_list waiting, idle; /* Of questions.c. */
 };
 
@@ -121,8 +122,7 @@ enum claim_source {
                          * the search. */
     CLAIM_LAUNCHER,     /* A hook of Slurm or Kubernetes. */
     CLAIM_CGROUP,       /* Its cgroup in the tree of jobs. */
-    CLAIM_ENVIRONMENT,  /* Environment of the process. */
-    CLAIM_PORT,         /* A port of the connection. */
+    CLAIM_ENVIRONMENT   /* Environment of the process. */
 };
 
 enum claim_kind { CLAIMS_CGROUP, CLAIMS_NETNS, CLAIMS_PROCESS };
@@ -179,14 +179,13 @@ char *claim_what_parse(const char *kind, const char *text,
                        const char *cgroup_mount, struct claim_what *,
                        char **pathp);
 
-/* Ports of a job, at either end of a connection: the claim of lowest
- * precedence. */
-struct port_rule {
-    uint16_t first, last;
-    char job[NAME_PAIR_SIZE]; /* "COJOB/JOB". */
+/* A job as last reported to the controller. */
+struct job_told {
+    size_t hash;    /* Of all but counters. */
+    uint64_t bytes; /* Sent and received. */
+    bool moved;     /* These were more than in the report before. */
+    long long at;   /* time_msec() of the report, 0 before the first. */
 };
-
-char *port_rule_parse(const char *text, struct port_rule *);
 
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
@@ -195,7 +194,7 @@ struct job {
                                  * the job is known by claims only. */
     bool seen;                  /* Found in the current scan of the tree. */
     size_t n_claims;            /* Number of its claims. */
-    size_t n_registered;        /* Claims of 'n_claims' whose source is
+    size_t n_registered;        /* Claims of 'n_claims' from a source that
                                  * claim_source_is_registered(). */
     bool has_uid;               /* 'uid' is valid. */
     uint64_t uid;               /* User of its processes. */
@@ -212,10 +211,17 @@ struct job {
      * shim's counters; never decreases. */
     uint64_t tx_bytes, rx_bytes;
 
+    /* What was counted, and what its processes have reported of RDMA, of which
+     * the larger one is the traffic: reports may include packets. */
+    uint64_t counted_tx_bytes, counted_rx_bytes;
+    uint64_t reported_tx_bytes, reported_rx_bytes;
+
     /* Rate in bit/s, and the value of 'tx_bytes' at its last measurement.
      * Written by links.c. */
     double tx_bps;
     uint64_t sampled_tx_bytes;
+
+    struct job_told told; /* Written by telemetry.c. */
 
     /* Bytes sent to each remote address.  Written by links.c. */
     struct pairs_remote *remotes;
@@ -237,6 +243,8 @@ struct job {
     uint64_t reports_refused;   /* Progress reports of processes that may not
                                  * report for it.  Written by agent.c. */
     bool has_progress;          /* True after the first progress. */
+    bool counts_calls;          /* 'progress' is counted by its calls of
+                                 * collectives. */
     bool reports_progress;      /* By datagrams; then its log is ignored. */
     struct progress progress;   /* Last progress. */
 };

@@ -39,7 +39,7 @@ struct installed {
     char *job;
     struct identity_claim claim;
     bool is_new; /* The kernel does not have 'claim' yet. */
-    bool seen;   /* In the current comparison. */
+    bool seen;   /* Found by the current comparison with the registry. */
 };
 
 struct kernel_claims {
@@ -384,8 +384,8 @@ see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
     struct job *job = registry_see(&t->registry, name, id, uid, t->now);
     char *path = xasprintf("%s/%s", t->config.cgroup_root, name);
 
-    /* The user of a job whose cgroup root has created, unless its launcher has
-     * named it.  The first processes may still be root's. */
+    /* The user of a job if root has created its cgroup and its launcher has
+     * named no user.  The first processes may still be root's. */
     if (job && !(job->has_uid && job->uid && job->uid_source <= CLAIM_CGROUP)
         && find_user(path, &uid)) {
         registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
@@ -490,17 +490,8 @@ take_question(const struct identity_question *question, void *t_)
     struct tracker *t = t_;
 
     t->n_questions++;
-    if (question->rule == IDENTITY_MAY_COPY) {
+    if (question->may_copy) {
         check_copy(t, CONTAINER_OF(question, struct identity_copy, question));
-    } else if (question->rule) {
-        /* A process with a socket on a port of a job is claimed for it, and
-         * thereby all its sockets. */
-        if (question->rule <= t->config.n_ports
-            && questions_claim(t->questions, question->tgid,
-                               t->config.ports[question->rule - 1].job,
-                               t->now)) {
-            kernel_claims_touch(t->claims);
-        }
     } else {
         uid_t uid;
 
@@ -558,12 +549,6 @@ tracker_create(const struct tracker_config *config,
     t->n_lost = identity_settings(config->identity)->n_lost;
     t->claims = kernel_claims_create(config->identity, &t->registry);
     t->questions = questions_create(&t->registry);
-    identity_set_ports(config->identity, 0, UINT16_MAX, 0);
-    for (size_t i = config->n_ports; i > 0; i--) {
-        const struct port_rule *rule = &config->ports[i - 1];
-
-        identity_set_ports(config->identity, rule->first, rule->last, i);
-    }
     questions_add_all(t->questions);
     scan_cgroups(t);
     return t;

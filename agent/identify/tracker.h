@@ -51,8 +51,6 @@ struct tracker_config {
     const char *cgroup_mount; /* Mount of cgroup v2, or NULL. */
     const char *cgroup_root;  /* Absolute path of the tree of jobs, NULL
                                * without cgroup v2. */
-    const struct port_rule *ports;
-    size_t n_ports;
     struct identity *identity;
 };
 

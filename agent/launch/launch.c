@@ -161,8 +161,8 @@ stage_name_parse(const char *place, const char *text, char separator,
         return NULL;
     }
     if (asprintf(&error,
-                 "%s: \"%.60s\" is not a stage, COJOB or COJOB%cRUNG "
-                 "is allowed: " NAME_RULE ", and a number from "
+                 "%s: \"%.60s\" is not a stage; expected COJOB or COJOB%cRUNG"
+                 ": " NAME_RULE ", and a number from "
                  "0 to %d",
                  place, text, separator, STAGE_NAME_MAX_RUNG)
         < 0) {

@@ -20,7 +20,7 @@
  *
  * Users pass the name of a stage, "COJOB:RUNG", to srun, or write it into the
  * annotation of a pod (with "/" instead of ":").  Mistakes are reported where
- * the user sees them, so the message says what is allowed.
+ * the user sees them, so the message has what is expected.
  *
  *    path = job_cgroup_path(pid);
  *    whole = job_cgroup_of_scheduler(path);

@@ -200,9 +200,8 @@ read_string(const json_t *config, const char *member, const char *deflt,
     const json_t *value = json_object_get(config, member);
 
     if (value && (!json_is_string(value) || !json_string_length(value))) {
-        return message("%s: it is not a string, one that is not empty is "
-                       "allowed",
-                       member);
+        return message(
+            "%s: it is not a string; expected one that is not empty", member);
     }
     *valuep = value ? json_string_value(value) : deflt;
     return NULL;
@@ -225,13 +224,12 @@ read_config(struct cni_request *r, bool *all, int *code)
     }
     *all = !strcmp(claim, "all");
     if (!*all && strcmp(claim, "annotated")) {
-        return message("claim: \"%.40s\", annotated and all are allowed",
-                       claim);
+        return message("claim: \"%.40s\"; expected annotated or all", claim);
     }
     if (r->command == CNI_ADD
         && !json_is_object(json_object_get(r->config, "prevResult"))) {
-        return message("prevResult: it is missing, this plug-in is allowed "
-                       "behind others only");
+        return message(
+            "prevResult: missing; expected this plug-in behind others");
     }
     return NULL;
 }
@@ -267,9 +265,10 @@ read_request(const char *text, size_t size, const struct cni_environment *e,
     memset(r, 0, sizeof *r);
     if (index == N(commands)) {
         *code = CNI_BAD_ENVIRONMENT;
-        return message("CNI_COMMAND: \"%.40s\", ADD, DEL, CHECK, STATUS, GC "
-                       "and VERSION are allowed",
-                       command);
+        return message(
+            "CNI_COMMAND: \"%.40s\"; expected ADD, DEL, CHECK, STATUS, GC "
+            "or VERSION",
+            command);
     }
     r->command = index;
     if (r->command == CNI_STATUS || r->command == CNI_GC) {
@@ -280,12 +279,14 @@ read_request(const char *text, size_t size, const struct cni_environment *e,
                      : json_object());
     if (!json_is_object(r->config)) {
         *code = CNI_NOT_JSON;
-        return (r->config ? message(
-                    "standard input: it is not an object, a network's "
-                    "configuration is allowed")
-                          : message("standard input:%d:%d: %s, a network's "
-                                    "configuration is allowed",
-                                    at.line, at.column, at.text));
+        return (
+            r->config ? message(
+                "standard input: it is not an object; expected a network's "
+                "configuration")
+                      : message(
+                          "standard input:%d:%d: %s; expected a network's "
+                          "configuration",
+                          at.line, at.column, at.text));
     }
     if (r->command == CNI_VERSION_COMMAND) {
         *code = CNI_BAD_CONFIG;

@@ -15,11 +15,10 @@
  * the name of the batch job or of the pod.  Pods without any of these
  * belong to no job.
  *
- * API servers and kubelets send a PodList: {"items": [{"metadata":
- * {"name", "namespace", "uid", "labels", "annotations"}, ...}]}.  Cgroups are
- * named after the UID.  A container has the GPUs of its limits whose names end
- * with
- * "/gpu", such as nvidia.com/gpu.
+ * API servers and kubelets send a PodList: {"items": [{"metadata": {"name",
+ * "namespace", "uid", "labels", "annotations"}, ...}]}.  Cgroups are named
+ * after the UID.  The GPUs of a container are its limits with a name that ends
+ * with "/gpu", such as nvidia.com/gpu.
  *
  * Names of Kubernetes can be longer than those of jobs: see name_fit().
  *

@@ -12,8 +12,8 @@
 
 #define MAX_DEPTH 8 /* Levels of directories that a scan reads. */
 
-/* The cgroup of a pod below its kubelet's, or that of a container whose
- * runtime has systemd's names but not its driver. */
+/* The cgroup of a pod below its kubelet's, or the cgroup of a container if its
+ * runtime uses systemd's names without its driver. */
 static const char pod_name[] =
     "^/(([a-z0-9_]+-)*kubepods(\\.slice)?/"
     "(([a-z0-9_-]*kubepods-)?(burstable|besteffort)(\\.slice)?/)?"

@@ -26,11 +26,11 @@
 #include <stddef.h>
 
 /* Returns the length of the name of the pod's own cgroup and stores the UID if
- * 'path', which begins at the kubelet's cgroup, is that of a pod or is below
+ * 'path', which begins at the kubelet's cgroup, is a pod's cgroup or is below
  * one; else 0.  The UID has "-", or 32 digits for a static pod. */
 size_t pod_path_parse(const char *path, char uid[37]);
 
-/* Does the same for a 'path' whose part up to a kubelet's cgroup is unknown.
+/* Does the same for a 'path' with an unknown part up to a kubelet's cgroup.
  * The length includes that part. */
 size_t pod_path_search(const char *path, char uid[37]);
 

@@ -66,9 +66,10 @@ read_arguments(int argc, char *argv[])
                    && cgroup_root_is_valid(argv[i] + 7)) {
             root = argv[i] + 7;
         } else {
-            slurm_error("stagecoach: plugstack.conf: \"%s\", rundir=DIRECTORY "
-                        "and cgroup=PATH below the cgroup v2 mount are "
-                        "allowed", argv[i]);
+            slurm_error(
+                "stagecoach: plugstack.conf: \"%s\"; expected "
+                "rundir=DIRECTORY or cgroup=PATH below the cgroup v2 mount",
+                argv[i]);
         }
     }
 }

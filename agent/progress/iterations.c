@@ -180,9 +180,9 @@ length_of(const struct view *w, size_t i)
     return fmin(w->pauses[i].length, w->max);
 }
 
-/* Returns the pause within 'near' bytes of 'place' whose length is most
- * similar to that of pause 'i', searching from '*fromp' on, or SIZE_MAX.
- * 'place' must not decrease from call to call. */
+/* Returns the pause within 'near' bytes of 'place' with the length most
+ * similar to pause 'i', searching from '*fromp' on, or SIZE_MAX.  'place' must
+ * not decrease from call to call. */
 static size_t
 find_near(const struct view *w, size_t i, double place, double near,
           size_t *fromp)

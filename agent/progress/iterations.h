@@ -67,8 +67,8 @@ struct waiting {
 };
 
 /* Adds 'n' bins from number 'first' on, which are later than those before;
- * missing ones are empty.  'rate_bps' is that of the host's link; with 0 it is
- * unknown, and nothing is added. */
+ * missing ones are empty.  'rate_bps' is the rate of the host's link; with 0
+ * it is unknown, and nothing is added. */
 void waiting_add_bins(struct waiting *, uint64_t first,
                       const struct shim_bin *bins, size_t n,
                       uint64_t rate_bps);

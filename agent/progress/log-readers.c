@@ -41,7 +41,7 @@
 VLOG_DEFINE_THIS_MODULE(log_readers);
 
 #define LOG_ENVIRON "STAGECOACH_LOG"
-#define MAX_LOOKUPS_A_RUN 8     /* Jobs whose processes are read. */
+#define MAX_LOOKUPS_A_RUN 8     /* Jobs with processes to be read. */
 #define MAX_LOOKS 16            /* Processes of a job that are read. */
 #define MAX_CGROUPS 256         /* Below one of a job that are read. */
 
@@ -55,8 +55,9 @@ VLOG_DEFINE_THIS_MODULE(log_readers);
  * their environment and their user are final only once "stagecoach run" and
  * what it executes, such as setpriv, have executed the command.  A rule needs
  * no environment, so it waits for the time RULE_LOOKUP.  A process of root may
- * be about to become another user's, whose file names must not be opened as
- * root, so root's are used from the time ROOT_LOOKUP on only. */
+ * be about to become another user's process, and the file names of that user
+ * must not be opened as root.  So processes of root are used only from the
+ * time ROOT_LOOKUP on. */
 static const int lookup_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 #define RULE_LOOKUP 2
 #define ROOT_LOOKUP 4
@@ -339,19 +340,20 @@ struct log_reader {
 
 struct log_readers {
     const char *cgroup_root;
-    log_readers_func *tell;
+    log_readers_func *tell; /* With 'aux'. */
+    void *aux;
     const struct registry *registry; /* Of the current run. */
     int program;                /* Descriptor of stagecoach-tail, -1 if it
                                  * could not be opened. */
     struct log_rules *rules;    /* NULL without a file of rules. */
     struct ovs_list readers;    /* Contains struct log_reader. */
     struct ovs_list old;        /* Contains tails of jobs that have ended, or
-                                 * whose specification has changed, until
-                                 * their end. */
+                                 * have another specification now, until their
+                                 * end. */
 };
 
 struct log_readers *
-log_readers_create(const char *cgroup_root, log_readers_func *tell)
+log_readers_create(const char *cgroup_root, log_readers_func *tell, void *aux)
 {
     struct log_readers *lr = xzalloc(sizeof *lr);
     int error = tail_program_open(&lr->program);
@@ -362,12 +364,13 @@ log_readers_create(const char *cgroup_root, log_readers_func *tell)
     }
     lr->cgroup_root = cgroup_root;
     lr->tell = tell;
+    lr->aux = aux;
     ovs_list_init(&lr->readers);
     ovs_list_init(&lr->old);
     return lr;
 }
 
-/* Stores 'reason', of which the reader takes ownership, and logs it if it is
+/* Stores 'reason', which the reader owns from now on, and logs it if it is
  * new. */
 static void
 set_reason(struct log_reader *r, char *reason)
@@ -545,20 +548,21 @@ find_pids(const struct log_readers *lr, const struct job *job)
     return p;
 }
 
-/* Returns the log specification in the environment of process 'pid', or
- * NULL. */
+/* Returns the log specification in the environment of process 'pid', or NULL.
+ * Stores the port of its rendezvous in '*portp', unless that has one. */
 static char *
-read_spec(pid_t pid)
+read_environ(pid_t pid, uint16_t *portp)
 {
     size_t size;
-    char *block = process_environ(pid, &size);
+    char *block = process_environ(pid, &size), *spec = NULL;
 
-    /* The last byte is not part of the environment. */
-    char *value = nullable_xstrdup(block ? environ_get(block, size - 1,
-                                                       LOG_ENVIRON) : NULL);
-
-    free(block);
-    return value;
+    if (block) {
+        /* The last byte is not part of the environment. */
+        spec = nullable_xstrdup(environ_get(block, size - 1, LOG_ENVIRON));
+        *portp = *portp ? *portp : environ_rendezvous(block, size - 1);
+        free(block);
+    }
+    return spec;
 }
 
 /* Returns true if 'p', which was one of the job's processes before it was
@@ -589,15 +593,17 @@ rate_process(const struct log_reader *r, const struct job_process *p,
 
 /* Opens the process that is best to read the log with its rights: one of a
  * user that is not root, with a specification in its environment, which the
- * function stores in '*specp'.  Returns false if no process has one. */
+ * function stores in '*specp'.  Returns false if no process has one.
+ * '*portp' is the port of a rendezvous that any of them names, or 0. */
 static bool
 find_process(const struct log_readers *lr, const struct log_reader *r,
-             struct job_process *best, char **specp)
+             struct job_process *best, char **specp, uint16_t *portp)
 {
     struct pids pids = find_pids(lr, r->job);
     int best_rate = 0;
 
     *specp = NULL;
+    *portp = 0;
     for (size_t i = 0; i < MIN(pids.n, MAX_LOOKS); i++) {
         struct job_process p;
         char *spec;
@@ -606,7 +612,7 @@ find_process(const struct log_readers *lr, const struct log_reader *r,
         if (!job_process_open(pids.pids[i], &p)) {
             continue;
         }
-        spec = read_spec(p.pid);
+        spec = read_environ(p.pid, portp);
         rate = rate_process(r, &p, spec);
         if (rate > best_rate && is_still(lr, r->job, &p)) {
             if (best_rate) {
@@ -670,9 +676,9 @@ start_tail(struct log_readers *lr, struct log_reader *r,
     int error;
 
     if (count_tails(lr, p->uid) >= LOG_MAX_TAILS) {
-        fail(r, now, xasprintf("user %u has %d readers of logs, at most %d "
-                               "are allowed", (unsigned int) p->uid,
-                               LOG_MAX_TAILS, LOG_MAX_TAILS));
+        fail(r, now,
+             xasprintf("user %u has %d readers of logs; expected at most %d",
+                       (unsigned int) p->uid, LOG_MAX_TAILS, LOG_MAX_TAILS));
         return;
     }
     BUILD_ASSERT(sizeof start.groups == sizeof p->groups);
@@ -692,10 +698,15 @@ start_tail(struct log_readers *lr, struct log_reader *r,
 static void
 look_up(struct log_readers *lr, struct log_reader *r, long long now)
 {
+    struct progress meets = { .iteration = -1 };
     struct job_process p;
     char *spec;
+    bool found = find_process(lr, r, &p, &spec, &meets.control_port);
 
-    if (!find_process(lr, r, &p, &spec)) {
+    if (meets.control_port) {
+        lr->tell(r->job, &meets, lr->aux);
+    }
+    if (!found) {
         if (is_waiting(r)) {
             fail(r, now, r->n_lookups <= ROOT_LOOKUP ? NULL
                          : xstrdup("no process of the job is known whose "
@@ -750,7 +761,7 @@ run_tail(struct log_readers *lr, struct log_reader *r, long long now)
 
     r->report = t->report;
     if (t->last_rx == now && tail_process_progress(t, &progress)) {
-        lr->tell(r->job, &progress);
+        lr->tell(r->job, &progress, lr->aux);
     }
     if (!running) {
         handle_end(r, now);

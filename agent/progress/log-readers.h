@@ -22,7 +22,7 @@
  * change.  A user has at most LOG_MAX_TAILS tails, those that do not end
  * included.
  *
- *    lr = log_readers_create(root, on_logged);
+ *    lr = log_readers_create(root, on_logged, aux);
  *    error = log_readers_load(lr, file);
  *    log_readers_job_begin(lr, job);
  *    for (;;) {
@@ -41,13 +41,16 @@ struct registry;
 
 #define LOG_MAX_TAILS 64        /* Of a user. */
 
-/* Called by log_readers_run() with what the job has logged. */
-typedef void log_readers_func(struct job *, const struct progress *);
+/* Called by log_readers_run() with what the job has logged, or with iteration
+ * -1 and the control port that the environment of one of its processes
+ * names: where they find each other. */
+typedef void log_readers_func(struct job *, const struct progress *,
+                              void *aux);
 
 /* 'cgroup_root' is the absolute path of the tree of jobs, which must outlive
  * the object, or NULL. */
 struct log_readers *log_readers_create(const char *cgroup_root,
-                                       log_readers_func *);
+                                       log_readers_func *, void *aux);
 void log_readers_destroy(struct log_readers *);
 
 /* Loads the rules in 'file', in place of the previous ones.  Returns NULL, or

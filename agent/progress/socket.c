@@ -169,7 +169,7 @@ progress_socket_to_json(const struct progress_socket *ps)
     return json;
 }
 
-/* Who may report. */
+/* The senders that may report. */
 
 /* Returns the best claim on the cgroup at 'path', which becomes "/", or on one
  * above it: a cgroup below a job's may be newer than the last scan. */

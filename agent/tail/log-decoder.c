@@ -31,7 +31,7 @@ forget(struct log_decoder *d)
         ovs_strlcpy(d->last.metric, d->spec->keys[LOG_NAME],
                     sizeof d->last.metric);
     }
-    d->told = d->exhausted = false;
+    d->unread = d->exhausted = false;
 }
 
 struct log_decoder *
@@ -65,11 +65,11 @@ log_decoder_destroy(struct log_decoder *d)
 bool
 log_decoder_take(struct log_decoder *d, struct progress *progress)
 {
-    if (!d->told) {
+    if (!d->unread) {
         return false;
     }
     *progress = d->last;
-    d->told = false;
+    d->unread = false;
     return true;
 }
 
@@ -149,7 +149,7 @@ log_report(struct log_decoder *d, enum log_key key, double value)
     } else {
         d->last.iteration = value;
     }
-    d->told = d->last.iteration >= 0;
+    d->unread = d->last.iteration >= 0;
     return true;
 }
 

@@ -54,7 +54,7 @@ struct log_decoder {
     const struct log_format_class *class;
     const struct log_spec *spec;
     struct progress last; /* 'iteration' is -1 before the first one. */
-    bool told;            /* 'last' has not been read by
+    bool unread;          /* 'last' has not been read by
                            * log_decoder_take(). */
     uint64_t records;     /* Complete lines or records. */
     uint64_t malformed;   /* Of these, what could not be decoded. */

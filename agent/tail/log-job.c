@@ -38,10 +38,10 @@ struct log_file {
     struct timespec mtime;      /* Of the last read. */
     char head[MAX_HEAD];        /* What the file begins with. */
     size_t n_head;
-    bool again;        /* Rewritten: until 'told' is reached, lines
-                        * are read a second time. */
+    bool again;        /* The file was rewritten: its lines up to iteration
+                        * 'reported' are read a second time. */
     long long changed; /* Time of the last change, ms. */
-    int64_t told;      /* Last reported iteration. */
+    int64_t reported;  /* Last reported iteration. */
     struct log_decoder *decoder;
 };
 
@@ -125,12 +125,12 @@ report_file(struct log_file *f, long long now, log_progress_func *report,
 {
     struct progress progress;
 
-    if (f->again && f->decoder->last.iteration < f->told
+    if (f->again && f->decoder->last.iteration < f->reported
         && now - f->changed < SETTLE_MS) {
         return;
     }
     if (log_decoder_take(f->decoder, &progress)) {
-        f->told = progress.iteration;
+        f->reported = progress.iteration;
         f->again = false;
         report(&progress, aux);
     }
@@ -214,7 +214,7 @@ take_file(struct log_job *lj, const struct found *found)
     f->fd = fd;
     f->dev = s.st_dev;
     f->ino = s.st_ino;
-    f->told = -1;
+    f->reported = -1;
     f->decoder = log_decoder_create(lj->spec);
     return f;
 }

@@ -38,9 +38,9 @@ struct log_file;
 struct tail_report;
 
 #define LOG_MAX_FILES 8
-#define LOG_TAIL                                           \
-    (256 * 1024) /* Reading of a file begins so many bytes \
-                  * before its end. */
+#define LOG_TAIL                                             \
+    (256 * 1024) /* Bytes of the end of a file that are read \
+                  * first. */
 
 typedef void log_progress_func(const struct progress *, void *aux);
 

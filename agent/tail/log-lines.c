@@ -40,7 +40,7 @@ find_member(const cJSON *top, const char *key)
 }
 
 /* Reads member 'key' of 'top', a number or a text with one; NAN for another
- * value.  Returns false if there is none. */
+ * value.  Returns false without one. */
 static bool
 get_number(const cJSON *top, const char *key, double *valuep)
 {

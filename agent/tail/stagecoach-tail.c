@@ -137,8 +137,8 @@ run(struct tail *t)
  * agent opened it before it read the user, the groups and the job of the
  * process, found the process in the job again afterwards, and checked last
  * that it still lived: all of that belongs to one process.  It refuses a
- * process whose rights were raised by its program (AT_SECURE): a tenant who
- * runs a set-user-ID program chooses its environment, but is not its user.
+ * process with rights that its program has raised (AT_SECURE): a tenant
+ * chooses the environment of a set-user-ID program, but is not its user.
  *
  * The process can change its mount namespace later, to one that the tenant has
  * made.  That gains nothing.  Between entering the namespace and the change of
@@ -151,7 +151,7 @@ run(struct tail *t)
  * Before the change of user the process is limited: address space, CPU time,
  * open files, no file of its own, no new process, no core.  After the change
  * it has no capabilities (also as user 0), cannot gain any
- * (PR_SET_NO_NEW_PRIVS), and nobody can trace it (not dumpable), although the
+ * (PR_SET_NO_NEW_PRIVS), and no user can trace it (not dumpable), although the
  * tenant can kill it.
  *
  * Single thread: setns() requires that for mount namespaces. */

@@ -133,7 +133,7 @@ get_field(struct cursor *c, struct field *f)
 }
 
 /* Returns the first number of a field that is float or double, packed or not:
- * INFINITY if it is NaN, as when a loss diverges, NAN if there is none. */
+ * INFINITY if it is NaN, as when a loss diverges, NAN without a number. */
 static double
 first_number(const struct field *f, bool is_double)
 {

@@ -46,7 +46,8 @@ struct print_env {
 /* What switches and cards select by. */
 struct job_class {
     int dscp;
-    int queue; /* As in the shim: 0 is served first. */
+    int queue;   /* As in the shim: 0 is served first. */
+    int control; /* DSCP of control classes. */
 };
 
 /* Stores member 'name' of 'json' if it is a number from 0 to 'max'. */
@@ -61,6 +62,18 @@ get_number(const cJSON *json, const char *name, int max, int *value)
     }
     *value = item->valueint;
     return true;
+}
+
+/* Returns element 'i' of 'dscps', or 'other' if that is no DSCP. */
+static int
+dscp_at(const cJSON *dscps, int i, int other)
+{
+    const cJSON *dscp = cJSON_GetArrayItem(dscps, i);
+
+    return cJSON_IsNumber(dscp) && dscp->valuedouble >= 0
+                   && dscp->valuedouble <= 63
+               ? dscp->valueint
+               : other;
 }
 
 /* Stores the DSCP and the queue of job 'name' from a reply to "agent/jobs".
@@ -91,6 +104,7 @@ ask_agent(const struct print_env *e, struct job_class *class)
 {
     const char *words[] = { "agent/jobs" };
     char name[NAME_PAIR_SIZE];
+    const cJSON *dscps;
     cJSON *reply, *result;
     char *text = NULL;
     bool found;
@@ -105,15 +119,10 @@ ask_agent(const struct print_env *e, struct job_class *class)
         cJSON_GetObjectItemCaseSensitive(reply, "result")));
     found = find_class(cJSON_GetObjectItemCaseSensitive(result, "jobs"), name,
                        class);
+    dscps = cJSON_GetObjectItemCaseSensitive(result, "dscps");
+    class->control = dscp_at(dscps, SHIM_LEVEL_CONTROL, class->control);
     if (!found && e->level) {
-        const cJSON *dscp = cJSON_GetArrayItem(
-            cJSON_GetObjectItemCaseSensitive(result, "dscps"), class->queue);
-
-        if (cJSON_IsNumber(dscp) && dscp->valuedouble >= 0
-            && dscp->valuedouble <= 63) {
-            class->dscp = dscp->valueint;
-            found = true;
-        }
+        class->dscp = dscp_at(dscps, class->queue, class->dscp);
     }
     cJSON_Delete(result);
     cJSON_Delete(reply);
@@ -198,14 +207,18 @@ check(const struct print_env *e)
     }
     if (e->level && (strlen(e->level) != 1 || e->level[0] < '0'
                      || e->level[0] > '0' + MAX_LEVEL)) {
-        fprintf(stderr, "stagecoach run: --level: \"%s\" is not a level, 0 "
-                "(served first) to %d are allowed\n", e->level, MAX_LEVEL);
+        fprintf(stderr,
+                "stagecoach run: --level: \"%s\" is not a level; expected 0 "
+                "(served first) to %d\n",
+                e->level, MAX_LEVEL);
         return false;
     }
     if (e->interface && !is_plain(e->interface)) {
-        fprintf(stderr, "stagecoach run: --interface: \"%s\" is not an "
-                "interface, 1 to %d letters, digits, '.', '_' and '-' are "
-                "allowed\n", e->interface, IF_NAMESIZE - 1);
+        fprintf(stderr,
+                "stagecoach run: --interface: \"%s\" is not an "
+                "interface; expected 1 to %d letters, digits, '.', '_' and '-'"
+                "\n",
+                e->interface, IF_NAMESIZE - 1);
         return false;
     }
     return true;
@@ -216,7 +229,8 @@ print_class(const struct print_env *e)
 {
     static const uint8_t dscps[] = SHIM_LEVEL_DSCPS;
     struct job_class class = { .queue = e->level ? 1 + e->level[0] - '0'
-                                                 : SHIM_LEVEL_DEFAULT };
+                                                 : SHIM_LEVEL_DEFAULT,
+                               .control = dscps[SHIM_LEVEL_CONTROL] };
 
     class.dscp = dscps[class.queue];
     if (!ask_agent(e, &class) && !e->level) {
@@ -227,8 +241,10 @@ print_class(const struct print_env *e)
                 e->rundir, e->cojob, e->job);
         return;
     }
-    printf("NCCL_IB_TC=%d\nNCCL_IB_SL=%d\n", class.dscp << 2,
-           SHIM_LEVEL_DEFAULT - class.queue);
+    printf("NCCL_IB_TC=%1$d\nNCCL_IB_SL=%2$d\nNCCL_IB_FIFO_TC=%3$d\n"
+           "UCX_IB_TRAFFIC_CLASS=%1$d\nUCX_IB_SL=%2$d\n",
+           class.dscp << 2, SHIM_LEVEL_DEFAULT - class.queue,
+           class.control << 2);
 }
 
 static void

@@ -93,7 +93,6 @@ static const struct option_table table = {
         "       stagecoach lab up [SCENARIO.json] [OPTION...]\n"
         "       stagecoach lab down [OPTION...]\n"
         "       stagecoach lab exec HOST [OPTION...] -- COMMAND [ARG...]\n"
-        "       stagecoach lab fault link LINK down|up [OPTION...]\n"
         "\n"
         "Runs a cluster of network namespaces on this machine: hosts with an "
         "agent\n"
@@ -103,10 +102,7 @@ static const struct option_table table = {
         "the\n"
         "policies; \"up\" starts a cluster that runs until \"down\"; "
         "\"exec\"\n"
-        "runs a command on one of its hosts; \"fault\" interrupts or "
-        "restores a\n"
-        "link, such as leaf0-spine1, or a host's link, such as h0.  All "
-        "need root.\n",
+        "runs a command on one of its hosts.  All need root.\n",
     .footer = "Exit status: 0 done, 1 invalid or failed, 2 usage, "
               "128 + N ended by signal N.\n"
 };
@@ -239,8 +235,10 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     error = scenario_from_file(file, o->seed != LAB_NO_SEED ? &o->seed : NULL,
                                &setting->scenario);
     if (!error && o->blind && setting->scenario->fabric != FABRIC_LEAF_SPINE) {
-        error = xasprintf("--blind: %s has no links between switches, a "
-                          "fabric with \"leaf_spine\" is allowed", file);
+        error =
+            xasprintf("--blind: %s has no links between switches; expected a "
+                      "fabric with \"leaf_spine\"",
+                      file);
     }
     if (!error && o->congestion) {
         error = check_congestion(o->congestion);
@@ -484,34 +482,6 @@ lab_exec(const struct lab_options *o)
     return EXIT_NO;
 }
 
-static int
-lab_fault(const struct lab_options *o)
-{
-    char *const *args = o->args;
-    struct plan *plan = NULL;
-    char *error;
-
-    if (!args[0] || strcmp(args[0], "link") || !args[1] || !args[2]
-        || args[3] || (strcmp(args[2], "down") && strcmp(args[2], "up"))) {
-        fputs("stagecoach lab fault: \"link LINK down\" or \"link LINK up\" "
-              "is needed\n", stderr);
-        return EXIT_USAGE;
-    }
-    error = lab_plan_create(o, &plan);
-    if (!error && !cluster_holder(plan, NULL)) {
-        error = xasprintf("no lab \"%s\" is up", o->name);
-    }
-    error = error ? error : fabric_set_link(plan, args[1],
-                                            !strcmp(args[2], "up"));
-    plan_destroy(plan);
-    if (error) {
-        fprintf(stderr, "stagecoach lab fault: %s\n", error);
-        free(error);
-        return EXIT_NO;
-    }
-    return EXIT_OK;
-}
-
 int
 cmd_lab(int argc, char *argv[])
 {
@@ -523,7 +493,6 @@ cmd_lab(int argc, char *argv[])
         { "up", lab_up },
         { "down", lab_down },
         { "exec", lab_exec },
-        { "fault", lab_fault },
     };
     struct lab_options o = { .seed = LAB_NO_SEED,
                              .actuator = LAB_NO_ACTUATOR };
@@ -547,8 +516,10 @@ cmd_lab(int argc, char *argv[])
         if (i < ARRAY_SIZE(commands)) {
             status = commands[i].run(&o);
         } else {
-            fprintf(stderr, "stagecoach lab: \"%s\" is not one of \"run\", "
-                    "\"up\", \"down\", \"exec\", \"fault\"\n", argv[1]);
+            fprintf(stderr,
+                    "stagecoach lab: \"%s\" is not one of \"run\", "
+                    "\"up\", \"down\", \"exec\"\n",
+                    argv[1]);
         }
     }
     svec_destroy(&o.policies);

@@ -64,8 +64,8 @@ void lab_setting_uninit(struct lab_setting *);
 /* Prepares the plan for a cluster with 'policy'. */
 void lab_setting_choose(const struct lab_setting *, const struct lab_policy *);
 
-/* Prints 'error', which it frees.  Returns the exit status, that of an
- * interrupt if there was one. */
+/* Prints 'error', which it frees.  Returns the exit status, 128 and the signal
+ * after an interrupt. */
 int lab_fail(char *error);
 
 /* Runs the scenario, the only argument. */

@@ -419,8 +419,6 @@ static const struct {
     { "af_xdp:", "an af_xdp port has an MTU of up to 2984",
       "af_packet or "
       "pci as the uplink, if the others use jumbo frames" },
-    { "pcap:", "a pcap port is for tests",
-      "af_packet as the uplink in " SHIM_OPTIONS },
 };
 
 static void

@@ -29,7 +29,9 @@ struct stage_options {
     char *intent;
     const char *cojob, *space;
     int64_t rung, iterations, bytes;
-    double compute;
+    double compute, eta;
+    int64_t to_come;
+    const char *trials;
     struct rung_list rungs;
     struct svec jobs;
     bool wait;                  /* Until hosts have applied the order. */
@@ -48,9 +50,9 @@ parse_names(const char *text, void *names)
     return NULL;
 }
 
-/* Parses "ITERATIONS:KEEP"; ":KEEP" may be left out of the 'last' rung. */
+/* Parses "ITERATIONS:KEEP"; 'keep' is 0 without ":KEEP". */
 static bool
-parse_rung(char *text, bool last, struct search_rung *rung)
+parse_rung(char *text, struct search_rung *rung)
 {
     char *keep = strchr(text, ':');
     long long iterations;
@@ -58,9 +60,9 @@ parse_rung(char *text, bool last, struct search_rung *rung)
     if (keep) {
         *keep++ = '\0';
     }
-    rung->keep = 1;
+    rung->keep = 0;
     if (!str_to_llong(text, 10, &iterations)
-        || !(keep ? str_to_int(keep, 10, &rung->keep) : last)) {
+        || (keep && !str_to_int(keep, 10, &rung->keep))) {
         return false;
     }
     rung->iterations = iterations;
@@ -78,9 +80,8 @@ parse_rungs(const char *text, void *list_)
     list->rungs = xcalloc(words.n + 1, sizeof *list->rungs);
     list->n = words.n;
     for (size_t i = 0; !error && i < words.n; i++) {
-        if (!parse_rung(words.names[i], i + 1 == words.n, &list->rungs[i])) {
-            error =
-                xasprintf("\"%s\", rungs such as 30:3,80 are allowed", text);
+        if (!parse_rung(words.names[i], &list->rungs[i])) {
+            error = xasprintf("\"%s\"; expected rungs such as 30:3,80", text);
         }
     }
     svec_destroy(&words);
@@ -104,6 +105,14 @@ static const struct option_row rows[] = {
       .parse = parse_rungs,
       .help = "begin: in place of --iterations, with how many jobs continue, "
               "and the same of the rungs after this one" },
+    { "eta", OPTION_REAL, AT(eta), 2, 1000, "N",
+      .help =
+          "begin: jobs are judged one by one, one in so many passes a rung" },
+    { "to-come", OPTION_INTEGER, AT(to_come), 0, 1000000, "N",
+      .help = "begin: with --eta, trials that have not begun" },
+    { "trials", OPTION_WORD, AT(trials), .value = "neutral|promising",
+      .help = "begin: with --eta, which trials go first",
+      .shown = "as the policy has it" },
     { "bytes-per-iteration", OPTION_INTEGER, AT(bytes), 0, 1e15, "N",
       .help = "begin: bytes that a job sends in an iteration" },
     { "compute-s", OPTION_REAL, AT(compute), 0, 86400, "S",
@@ -127,6 +136,9 @@ begin(struct intent_client *ic, const struct stage_options *o,
                                        .jobs =
                                            (const char *const *) o->jobs.names,
                                        .n = o->jobs.n,
+                                       .eta = o->eta,
+                                       .to_come = o->to_come,
+                                       .trials = o->trials,
                                        .bytes_per_iteration = o->bytes,
                                        .compute_s = o->compute };
     char *owner =
@@ -154,13 +166,20 @@ begin(struct intent_client *ic, const struct stage_options *o,
 static const char *
 check_begin(struct stage_options *o)
 {
+    struct search_rung *last;
+
     if (o->iterations && !o->rungs.n) {
         o->rungs.rungs = xmalloc(sizeof *o->rungs.rungs);
         o->rungs.rungs[o->rungs.n++] =
-            (struct search_rung){ o->iterations, 1 };
+            (struct search_rung){ .iterations = o->iterations };
     } else if (o->iterations || !o->rungs.n) {
         return "--iterations or --rungs, one of them is required";
     }
+    if (!(o->eta > 0) && (o->to_come || o->trials)) {
+        return "--to-come, --trials: --eta is missing";
+    }
+    last = &o->rungs.rungs[o->rungs.n - 1];
+    last->keep += !last->keep && !(o->eta > 0);
     return o->jobs.n ? NULL : "--jobs: required option is missing";
 }
 
@@ -229,7 +248,8 @@ cmd_stage(int argc, char *argv[])
     static const struct command commands[] = {
         { "begin",
           "[--intent REMOTE] --cojob C --rung R --iterations N"
-          "|--rungs N:KEEP,... --jobs A,B,... [--bytes-per-iteration N] "
+          "|--rungs N:KEEP,... --jobs A,B,... [--eta N] [--to-come N] "
+          "[--trials neutral|promising] [--bytes-per-iteration N] "
           "[--compute-s S] [--namespace NS] [--wait hosts]",
           "Begin a stage: all the jobs must reach the iteration.", run_stage },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",

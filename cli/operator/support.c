@@ -10,17 +10,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "cli/command.h"
 #include "cli/operator/redact.h"
@@ -28,6 +26,7 @@
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"
+#include "sset.h"
 #include "svec.h"
 #include "util.h"
 
@@ -47,7 +46,6 @@ struct item {
 };
 
 struct collection {
-    const struct support_options *options;
     struct item *items;
     size_t n, allocated;
     struct svec left_out;       /* "SOURCE: REASON". */
@@ -98,23 +96,14 @@ read_all(int fd)
 
 /* Daemons. */
 
-static char *
-rundir_path(bool of_controller, const char *name)
-{
-    char *dir = (of_controller ? command_controller_rundir()
-                 : xstrdup(command_rundir()));
-    char *path = xasprintf("%s/%s", dir, name);
-
-    free(dir);
-    return path;
-}
-
-/* Adds the replies to "PROGRAM/NAME" for each of 'names', none if the program
- * cannot be reached. */
+/* Adds the replies to "PROGRAM/NAME" for each of 'names', none if the program,
+ * whose socket is in 'dir', cannot be reached. */
 static void
-add_replies(struct collection *c, const char *socket, const char *program,
+add_replies(struct collection *c, const char *dir, const char *program,
             const char *const *names)
 {
+    char *socket = xasprintf("%s/%s.ctl", dir, program);
+
     for (bool here = true; here && *names; names++) {
         char *command = (strchr(*names, '/') ? xstrdup(*names)
                          : xasprintf("%s/%s", program, *names));
@@ -137,6 +126,7 @@ add_replies(struct collection *c, const char *socket, const char *program,
         free(reply);
         free(command);
     }
+    free(socket);
 }
 
 static void
@@ -149,49 +139,15 @@ add_daemons(struct collection *c)
     };
     static const char *const agent[] = { "status", "jobs", "claims", "readers",
                                          NULL };
-    char *controller_socket = rundir_path(true, "controller.ctl");
-    char *agent_socket = rundir_path(false, "agent.ctl");
+    char *dir = command_controller_rundir();
 
-    add_replies(c, controller_socket, "controller", views);
-    add_replies(c, agent_socket, "agent", agent);
-    free(agent_socket);
-    free(controller_socket);
+    add_replies(c, dir, "controller", views);
+    add_replies(c, command_rundir(), "agent", agent);
+    free(dir);
 }
 
-/* Adds the metrics of the controller, from its REST socket. */
-static void
-add_metrics(struct collection *c)
-{
-    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: localhost"
-                                  "\r\nConnection: close\r\n\r\n";
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    struct timeval timeout = { .tv_sec = TIMEOUT_MS / 1000 };
-    char *path = rundir_path(true, "rest.sock");
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    char *reply = NULL, *body = NULL;
-
-    ovs_strzcpy(address.sun_path, path, sizeof address.sun_path);
-    if (fd >= 0
-        && !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout)
-        && !connect(fd, (struct sockaddr *) &address, sizeof address)
-        && send(fd, request, sizeof request - 1, MSG_NOSIGNAL) > 0) {
-        reply = read_all(fd);
-        body = strstr(reply, "\r\n\r\n");
-    }
-    if (body) {
-        add(c, "controller/metrics.txt", xstrdup(body + 4));
-    } else {
-        leave_out(c, path, xstrdup("no metrics"));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(reply);
-    free(path);
-}
-
-/* Commands.  In them, $SELF is this program, and $CONTROLLER and $HOST are the
- * directories of sockets. */
+/* Commands.  In them, $SELF is this program, $CONTROLLER and $HOST are the
+ * directories of sockets, and $ROOT is above the configuration. */
 
 static const struct {
     const char *name, *command;
@@ -203,18 +159,26 @@ static const struct {
       "dpkg-query -W 'stagecoach*' 'openvswitch*' 'dpdk*'; true" },
     { "doctor.txt", "\"$SELF\" doctor; true" },
     { "agent-doctor.txt", "\"$SELF\" agent doctor; true" },
+    { "metrics.txt", "curl -sSm 3 --unix-socket \"$CONTROLLER/rest.sock\" "
+                     "http://localhost/metrics" },
     { "databases.txt", "\"$SELF\" controller status" },
     { "schemas.txt",
       "for d in intent hosts; do D=Stagecoach_$(echo $d | sed "
       "'s/^i/I/; s/^h/H/'); echo $D $(ovsdb-client -t 3 get-schema-version "
       "\"unix:$CONTROLLER/$d.sock\" $D); done" },
     { "shim.txt", "stagecoach-shim --show \"$HOST/shim.sock\"" },
+    { "config.txt",
+      "cd \"$ROOT/etc\" && tail -vc 1000000 default/stagecoach* "
+      "stagecoach/*.json stagecoach/policies/*.json; ls -lR stagecoach" },
+    { "logs.txt", "tail -vc 4000000 \"$CONTROLLER\"/*.log; "
+                  "[ \"$HOST\" = \"$CONTROLLER\" ] || "
+                  "tail -vc 4000000 \"$HOST\"/*.log" },
     { "units.txt", "systemctl --no-pager -l --lines=0 status 'stagecoach*'; "
-      "systemctl --no-pager cat 'stagecoach*'" },
-    { "journal.txt",
-      "journalctl --no-pager -o short-iso -u 'stagecoach*' "
-      "--since \"$HOURS hours ago\"" },
-    { "kernel.txt", "uname -a; cat /proc/cmdline; free -m; lscpu; "
+                   "systemctl --no-pager cat 'stagecoach*'" },
+    { "journal.txt", "journalctl --no-pager -o short-iso -u 'stagecoach*' "
+                     "--since \"$HOURS hours ago\"" },
+    { "kernel.txt",
+      "uname -a; cat /proc/cmdline; free -m; lscpu; "
       "grep -i huge /proc/meminfo; sysctl net.ipv4.tcp_rto_max_ms "
       "net.ipv4.tcp_congestion_control net.ipv4.tcp_ecn net.core.rmem_max "
       "net.core.wmem_max; true" },
@@ -252,113 +216,24 @@ add_commands(struct collection *c)
     }
 }
 
-/* Files. */
-
-/* Adds the end of a file. */
-static void
-add_file(struct collection *c, const char *folder, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-        leave_out(c, path, xstrdup(fd < 0 ? ovs_strerror(errno)
-                                   : "not a regular file"));
-    } else {
-        size_t n = strlen(c->options->root);
-        char *name = xasprintf("%s%s", folder,
-                               path + (strncmp(path, c->options->root, n)
-                                       ? 0 : n));
-
-        if (st.st_size > MAX_TEXT) {
-            lseek(fd, -(off_t) MAX_TEXT, SEEK_END);
-        }
-        add(c, name, read_all(fd));
-        free(name);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
-/* Adds the files of 'pattern' to 'folder', or leaves them out for 'reason'
- * unless it is null. */
-static void
-add_files(struct collection *c, const char *folder, const char *pattern,
-          const char *reason)
-{
-    glob_t found;
-
-    if (!glob(pattern, 0, NULL, &found)) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            struct stat st;
-
-            if (!stat(found.gl_pathv[i], &st) && S_ISDIR(st.st_mode)) {
-                continue;
-            } else if (reason) {
-                leave_out(c, found.gl_pathv[i], xstrdup(reason));
-            } else {
-                add_file(c, folder, found.gl_pathv[i]);
-            }
-        }
-    }
-    globfree(&found);
-}
-
-static void
-add_configuration(struct collection *c)
-{
-    static const struct {
-        const char *pattern, *reason;
-    } files[] = {
-        { "/etc/default/stagecoach*", NULL },
-        { "/etc/stagecoach/*.json", NULL },
-        { "/etc/stagecoach/policies/*.json", NULL },
-        { "/etc/stagecoach/*.key", "a key" },
-        { "/etc/stagecoach/tls/*", "a key or certificate" },
-        { "/etc/stagecoach/pki/*", "a key or certificate" },
-        { "/etc/stagecoach/pki/*/*/*", "a key or certificate" },
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-        char *pattern = xasprintf("%s%s", c->options->root, files[i].pattern);
-
-        add_files(c, "config", pattern, files[i].reason);
-        free(pattern);
-    }
-}
-
-/* Adds the logs of daemons that no service manager runs. */
-static void
-add_logs(struct collection *c)
-{
-    for (int of_controller = 0; of_controller < 2; of_controller++) {
-        char *pattern = rundir_path(of_controller, "*.log");
-
-        add_files(c, "logs", pattern, NULL);
-        free(pattern);
-    }
-}
-
 /* The archive. */
 
 static void
 redact(struct collection *c)
 {
-    struct redactor r;
+    struct sset secrets = SSET_INITIALIZER(&secrets);
 
-    redactor_init(&r);
     for (size_t i = 0; i < c->n; i++) {
         struct item *item = &c->items[i];
 
-        item->text = redact_names(&r, item->text, &item->removed);
+        item->text = redact_names(item->text, &secrets, &item->removed);
     }
     for (size_t i = 0; i < c->n; i++) {
         struct item *item = &c->items[i];
 
-        item->text = redact_values(&r, item->text, &item->removed);
+        item->text = redact_values(item->text, &secrets, &item->removed);
     }
-    redactor_uninit(&r);
+    sset_destroy(&secrets);
 }
 
 /* Returns the list of what was taken and what was left out. */
@@ -382,98 +257,66 @@ make_contents(const struct collection *c)
         ds_put_format(&text, "left out: %s\n", c->left_out.names[i]);
     }
     ds_put_cstr(&text, "left out: environments of processes, databases, data "
-                "of jobs: never taken\n");
+                       "of jobs, keys: never taken\n");
     return ds_steal_cstr(&text);
 }
 
-/* Writes 'text' to 'name' below 'dir'.  Returns 0 or a positive errno. */
-static int
-write_item(const char *dir, const char *name, const char *text)
-{
-    char *path = xasprintf("%s/%s", dir, name);
-    FILE *stream;
-    int error = 0;
+/* Head of a file in an archive of tar (POSIX.1-1988), numbers in octal. */
+struct tar_head {
+    char name[100], mode[8], uid[8], gid[8], size[12], time[12], sum[8];
+    char type, link[100], magic[6], version[2], rest[247];
+};
 
-    for (char *slash = path + strlen(dir) + 1;
-         (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    stream = fopen(path, "we");
-    if (!stream || fputs(text, stream) < 0) {
-        error = errno;
-    }
-    if (stream && fclose(stream)) {
-        error = errno;
-    }
-    free(path);
-    return error;
-}
-
-/* Runs tar on folder 'name' of 'dir', with 'fd' as its output.  Returns NULL
- * or a message. */
-static char *
-run_tar(const char *dir, const char *name, int fd)
-{
-    pid_t pid = fork();
-    int status;
-
-    if (!pid) {
-        dup2(fd, STDOUT_FILENO);
-        execlp("tar", "tar", "-C", dir, "--owner=0", "--group=0", "-czf", "-",
-               name, NULL);
-        _exit(127);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
-        return xasprintf("tar: %s", ovs_strerror(errno));
-    }
-    return status ? xstrdup("tar: failed, tar and gzip are needed") : NULL;
-}
-
-/* Removes 'dir', which this program has made. */
+/* Adds a file, whose path is FOLDER/NAME, to an archive. */
 static void
-remove_folder(const char *dir)
+write_file(gzFile gz, const char *folder, const char *name, const char *text)
 {
-    pid_t pid = fork();
+    static const char zeros[512];
+    unsigned int n = strlen(text), sum = 0;
+    union {
+        struct tar_head head;
+        unsigned char bytes[512];
+    } u = { .head = { .mode = "0000600",
+                      .uid = "0000000",
+                      .gid = "0000000",
+                      .sum = "        ",
+                      .type = '0',
+                      .magic = "ustar",
+                      .version = "00" } };
 
-    if (!pid) {
-        execlp("rm", "rm", "-rf", "--", dir, NULL);
-        _exit(127);
+    snprintf(u.head.name, sizeof u.head.name, "%s/%s", folder, name);
+    snprintf(u.head.size, sizeof u.head.size, "%011o", n);
+    snprintf(u.head.time, sizeof u.head.time, "%011o",
+             (unsigned int) time(NULL));
+    for (size_t i = 0; i < sizeof u.bytes; i++) {
+        sum += u.bytes[i];
     }
-    if (pid > 0) {
-        waitpid(pid, NULL, 0);
-    }
+    snprintf(u.head.sum, sizeof u.head.sum, "%06o", sum & 0777777);
+    gzwrite(gz, u.bytes, sizeof u.bytes);
+    gzwrite(gz, text, n);
+    gzwrite(gz, zeros, ROUND_UP(n, sizeof zeros) - n);
 }
 
-/* Writes the archive to 'fd'; its only folder is 'name'.  Returns NULL or a
- * message. */
-static char *
+/* Writes the archive to 'fd', which it closes; its only folder is 'folder'.
+ * Returns false if that fails. */
+static bool
 write_archive(const struct collection *c, const char *contents,
-              const char *name, int fd)
+              const char *folder, int fd)
 {
-    char *dir = xasprintf("%s/stagecoach-support-XXXXXX",
-                          command_env("TMPDIR", "/tmp"));
-    char *folder, *error;
-    int errnum;
+    static const char end[1024];
+    gzFile gz = gzdopen(fd, "w");
+    bool ok;
 
-    if (!mkdtemp(dir)) {
-        error = xasprintf("%s: %s", dir, ovs_strerror(errno));
-        free(dir);
-        return error;
+    if (!gz) {
+        close(fd);
+        return false;
     }
-    folder = xasprintf("%s/%s", dir, name);
-    errnum = mkdir(folder, 0700) ? errno
-             : write_item(folder, "CONTENTS.txt", contents);
-    for (size_t i = 0; !errnum && i < c->n; i++) {
-        errnum = write_item(folder, c->items[i].name, c->items[i].text);
+    write_file(gz, folder, "CONTENTS.txt", contents);
+    for (size_t i = 0; i < c->n; i++) {
+        write_file(gz, folder, c->items[i].name, c->items[i].text);
     }
-    error = (errnum ? xasprintf("%s: %s", folder, ovs_strerror(errnum))
-             : run_tar(dir, name, fd));
-    remove_folder(dir);
-    free(folder);
-    free(dir);
-    return error;
+    ok = gzwrite(gz, end, sizeof end) == sizeof end;
+    return gzclose(gz) == Z_OK && ok;
 }
 
 static void
@@ -489,6 +332,7 @@ set_environment(const struct support_options *o)
     setenv("CONTROLLER", controller, true);
     setenv("HOST", command_rundir(), true);
     setenv("HOURS", hours, true);
+    setenv("ROOT", o->root, true);
     setenv("LC_ALL", "C", true);
     free(hours);
     free(controller);
@@ -499,9 +343,9 @@ static char *
 make_archive(const struct support_options *o, const char *name,
              const char *file)
 {
-    struct collection c = { .options = o, .left_out = SVEC_EMPTY_INITIALIZER };
+    struct collection c = { .left_out = SVEC_EMPTY_INITIALIZER };
     int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    char *contents, *error;
+    char *contents, *error = NULL;
 
     if (fd < 0) {
         return xasprintf("%s: %s, a new file is needed", file,
@@ -509,17 +353,11 @@ make_archive(const struct support_options *o, const char *name,
     }
     set_environment(o);
     add_daemons(&c);
-    add_metrics(&c);
     add_commands(&c);
-    add_configuration(&c);
-    add_logs(&c);
     redact(&c);
     contents = make_contents(&c);
-    error = write_archive(&c, contents, name, fd);
-    if (close(fd) && !error) {
-        error = xasprintf("%s: %s", file, ovs_strerror(errno));
-    }
-    if (error) {
+    if (!write_archive(&c, contents, name, fd)) {
+        error = xasprintf("%s: cannot be written", file);
         unlink(file);
     } else {
         printf("%s%s: read it before you pass it on: it has names of hosts, "
@@ -556,7 +394,7 @@ cmd_support(int argc, char *argv[])
     };
     struct support_options o = { .hours = 24, .root = "" };
     int first, status = option_table_command(&table, argc, argv, &o, &first);
-    char host[64] = "", at[32];
+    char host[32] = "", at[32];
     time_t now = time(NULL);
     char *name, *file, *error;
 

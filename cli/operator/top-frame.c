@@ -44,29 +44,22 @@ add_row(struct rows *rows, const char *name, double weight,
     va_end(args);
 }
 
-static int
-compare_names(const void *a_, const void *b_)
-{
-    const struct row *a = a_, *b = b_;
-
-    return strcmp(a->name, b->name);
-}
-
+/* The largest weight first, then by name. */
 static int
 compare_weights(const void *a_, const void *b_)
 {
     const struct row *a = a_, *b = b_;
 
-    return (a->weight > b->weight ? -1 : a->weight < b->weight ? 1
-            : compare_names(a, b));
+    return (a->weight > b->weight   ? -1
+            : a->weight < b->weight ? 1
+                                    : strcmp(a->name, b->name));
 }
 
 static void
-sort_rows(struct rows *rows, bool by_name)
+sort_rows(struct rows *rows)
 {
     if (rows->n) {
-        qsort(rows->all, rows->n, sizeof *rows->all,
-              by_name ? compare_names : compare_weights);
+        qsort(rows->all, rows->n, sizeof *rows->all, compare_weights);
     }
 }
 
@@ -190,8 +183,7 @@ host_state(const struct json *host)
 }
 
 static struct svec
-host_lines(const struct top_sample *before, const struct top_sample *now,
-           bool by_name)
+host_lines(const struct top_sample *before, const struct top_sample *now)
 {
     const struct json *hosts = member_array(now->views[TOP_HOSTS], "hosts");
     struct rows rows = { NULL, 0, 0 };
@@ -217,7 +209,7 @@ host_lines(const struct top_sample *before, const struct top_sample *now,
         free(rx_text);
     }
     shash_destroy(&old);
-    sort_rows(&rows, by_name);
+    sort_rows(&rows);
     return finish_rows("host\tstate\torder\tjobs send\tjobs receive\tqueued\t"
                        "tagged", &rows);
 }
@@ -237,8 +229,7 @@ port_demand(const struct top_sample *now, const char *port)
 }
 
 static struct svec
-port_lines(const struct top_sample *before, const struct top_sample *now,
-           bool by_name)
+port_lines(const struct top_sample *before, const struct top_sample *now)
 {
     const struct json *ports = member_array(now->views[TOP_PORTS], "ports");
     struct rows rows = { NULL, 0, 0 };
@@ -258,11 +249,13 @@ port_lines(const struct top_sample *before, const struct top_sample *now,
         free(demand);
     }
     shash_destroy(&old);
-    sort_rows(&rows, by_name);
+    sort_rows(&rows);
     return finish_rows("link\tload\tdemand", &rows);
 }
 
 /* The screen. */
+
+#define N_PARTS 3
 
 static void
 put_header(const struct top_sample *now, const struct top_screen *screen,
@@ -308,39 +301,21 @@ put_header(const struct top_sample *now, const struct top_screen *screen,
 /* Divides 'lines' among the parts: none gets more than it needs, and what one
  * does not need the others get. */
 static void
-share_lines(const size_t needs[N_TOP_PARTS], size_t lines,
-            size_t shares[N_TOP_PARTS])
+share_lines(const struct svec parts[N_PARTS], size_t lines,
+            size_t shares[N_PARTS])
 {
     bool more = true;
 
-    memset(shares, 0, N_TOP_PARTS * sizeof *shares);
+    memset(shares, 0, N_PARTS * sizeof *shares);
     while (lines && more) {
         more = false;
-        for (int i = 0; lines && i < N_TOP_PARTS; i++) {
-            if (shares[i] < needs[i]) {
+        for (int i = 0; lines && i < N_PARTS; i++) {
+            if (shares[i] < parts[i].n) {
                 shares[i]++;
                 lines--;
                 more = true;
             }
         }
-    }
-}
-
-/* Adds 'n' lines of a part: its headings, then rows from the offset on. */
-static void
-put_part(const struct svec *part, size_t n, size_t *offset, bool selected,
-         struct svec *lines)
-{
-    size_t n_rows = part->n - 1, shown = n ? n - 1 : 0;
-
-    *offset = MIN(*offset, n_rows - MIN(shown, n_rows));
-    if (n) {
-        svec_add_nocopy(lines, xasprintf("%s%s", selected ? "> " : "  ",
-                                         part->names[0]));
-    }
-    for (size_t i = 0; i < shown; i++) {
-        svec_add_nocopy(lines, xasprintf("  %s",
-                                         part->names[1 + *offset + i]));
     }
 }
 
@@ -357,28 +332,26 @@ put_line(struct ds *out, const char *line, int columns)
 
 void
 top_frame(const struct top_sample *before, const struct top_sample *now,
-          struct top_screen *screen, struct ds *out)
+          const struct top_screen *screen, struct ds *out)
 {
-    struct svec parts[N_TOP_PARTS] = {
-        [TOP_PART_STAGES] = stage_lines(now),
-        [TOP_PART_HOSTS] = host_lines(before, now, screen->by_name),
-        [TOP_PART_PORTS] = port_lines(before, now, screen->by_name),
+    struct svec parts[N_PARTS] = {
+        stage_lines(now),
+        host_lines(before, now),
+        port_lines(before, now),
     };
     struct svec lines = SVEC_EMPTY_INITIALIZER;
-    size_t needs[N_TOP_PARTS], shares[N_TOP_PARTS], space;
+    size_t shares[N_PARTS], space;
 
     put_header(now, screen, &lines);
-    space = lines.n + N_TOP_PARTS;      /* An empty line before each part. */
+    space = lines.n + N_PARTS; /* An empty line before each part. */
     space = !screen->lines ? SIZE_MAX
             : (size_t) screen->lines > space ? screen->lines - space : 0;
-    for (int i = 0; i < N_TOP_PARTS; i++) {
-        needs[i] = parts[i].n;
-    }
-    share_lines(needs, space, shares);
-    for (int i = 0; i < N_TOP_PARTS; i++) {
+    share_lines(parts, space, shares);
+    for (int i = 0; i < N_PARTS; i++) {
         svec_add(&lines, "");
-        put_part(&parts[i], shares[i], &screen->offsets[i],
-                 screen->lines && i == (int) screen->selected, &lines);
+        for (size_t k = 0; k < shares[i]; k++) {
+            svec_add(&lines, parts[i].names[k]);
+        }
         svec_destroy(&parts[i]);
     }
     for (size_t i = 0; i < lines.n; i++) {

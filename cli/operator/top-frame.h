@@ -7,7 +7,7 @@
  * hosts and the ports of the order, from two samples of the controller.
  *
  * Rates and loads are differences between the samples.  A part that needs more
- * lines than its share of the screen shows those from its offset on. */
+ * lines than its share of the screen shows its first rows. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,20 +22,13 @@ struct top_sample {
     double at;                  /* Monotonic seconds. */
 };
 
-enum top_part { TOP_PART_STAGES, TOP_PART_HOSTS, TOP_PART_PORTS, N_TOP_PARTS };
-
 struct top_screen {
     int lines, columns;         /* 0: no limit. */
-    enum top_part selected;
-    size_t offsets[N_TOP_PARTS];        /* First row that a part shows; limited
-                                         * to its rows here. */
-    bool by_name;               /* Hosts and ports by name, otherwise by rate
-                                 * and load. */
     const char *error;          /* Why the samples are old, or NULL. */
 };
 
 /* Appends the frame to 'out', its lines separated by newlines. */
 void top_frame(const struct top_sample *before, const struct top_sample *now,
-               struct top_screen *, struct ds *out);
+               const struct top_screen *, struct ds *out);
 
 #endif /* cli/operator/top-frame.h */

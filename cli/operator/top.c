@@ -4,13 +4,10 @@
 
 #include <config.h>
 
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -26,29 +23,13 @@
 #define TIMEOUT_MS 3000         /* Of a request. */
 
 #define CSI "\033["
-#define ALTERNATE_SCREEN CSI "?1049h" CSI "?25l"
-#define NORMAL_SCREEN CSI "?25h" CSI "?1049l"
 #define FIRST_LINE CSI "H"
 #define CLEAR_TO_END_OF_LINE CSI "K"
 #define CLEAR_BELOW CSI "J"
 
 struct top_options {
     bool once;
-    bool by_name;
 };
-
-static volatile sig_atomic_t ended;     /* A signal has ended the program. */
-
-static void
-on_end(int signr OVS_UNUSED)
-{
-    ended = true;
-}
-
-static void
-on_resize(int signr OVS_UNUSED)
-{
-}
 
 static void
 sample_uninit(struct top_sample *s)
@@ -108,45 +89,6 @@ next_sample(struct top_sample *before, struct top_sample *now, int *errnum)
     return error;
 }
 
-/* The terminal. */
-
-static struct termios saved;
-
-static void
-open_terminal(void)
-{
-    struct sigaction end = { .sa_handler = on_end };
-    struct sigaction resize = { .sa_handler = on_resize };
-    struct termios raw;
-    sigset_t blocked;
-
-    tcgetattr(STDIN_FILENO, &saved);
-    raw = saved;
-    raw.c_lflag &= ~(ICANON | ECHO);
-    raw.c_cc[VMIN] = raw.c_cc[VTIME] = 0;
-    raw.c_cc[VSUSP] = _POSIX_VDISABLE;
-    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    sigaction(SIGINT, &end, NULL);
-    sigaction(SIGTERM, &end, NULL);
-    sigaction(SIGHUP, &end, NULL);
-    sigaction(SIGWINCH, &resize, NULL);
-    sigemptyset(&blocked);              /* But in ppoll(). */
-    sigaddset(&blocked, SIGINT);
-    sigaddset(&blocked, SIGTERM);
-    sigaddset(&blocked, SIGHUP);
-    sigaddset(&blocked, SIGWINCH);
-    sigprocmask(SIG_BLOCK, &blocked, NULL);
-    fputs(ALTERNATE_SCREEN, stdout);
-}
-
-static void
-close_terminal(void)
-{
-    fputs(NORMAL_SCREEN, stdout);
-    fflush(stdout);
-    tcsetattr(STDIN_FILENO, TCSANOW, &saved);
-}
-
 /* Draws over the previous frame, so that nothing flickers. */
 static void
 draw(const struct top_sample *before, const struct top_sample *now,
@@ -172,83 +114,22 @@ draw(const struct top_sample *before, const struct top_sample *now,
     ds_destroy(&frame);
 }
 
-/* Waits for a key until 'deadline' (time_msec()).  Returns the key, 0 at the
- * deadline, -1 at the end of the input.  The last letter of an arrow's
- * sequence stands for it. */
-static int
-read_key(long long deadline)
-{
-    struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
-    long long ms = MAX(deadline - time_msec(), 0);
-    struct timespec timeout = { ms / 1000, ms % 1000 * 1000000 };
-    sigset_t none;
-    char keys[16];
-    ssize_t n;
-
-    sigemptyset(&none);
-    if (ppoll(&fd, 1, &timeout, &none) <= 0) {
-        return 0;
-    }
-    n = read(STDIN_FILENO, keys, sizeof keys);
-    return (n == 3 && keys[0] == '\033' && keys[1] == '[' ? keys[2]
-            : n > 0 ? keys[0] : -1);
-}
-
-/* Returns false if the key ends the program. */
-static bool
-handle_key(int key, struct top_screen *screen)
-{
-    size_t *offset = &screen->offsets[screen->selected];
-
-    switch (key) {
-    case -1:
-    case 'q':
-        return false;
-    case '\t':
-        screen->selected = (screen->selected + 1) % N_TOP_PARTS;
-        break;
-    case 's':
-        screen->by_name = !screen->by_name;
-        break;
-    case 'A':                   /* Up. */
-    case 'k':
-        *offset -= *offset > 0;
-        break;
-    case 'B':                   /* Down. */
-    case 'j':
-        *offset += 1;           /* top_frame() limits it. */
-        break;
-    }
-    return true;
-}
-
-/* Shows frames until a key or a signal ends the program.  Both samples are
- * there. */
+/* Shows frames until a signal ends the program.  Both samples are there. */
 static void
 run(struct top_sample *before, struct top_sample *now,
     struct top_screen *screen)
 {
-    long long next = time_msec() + REFRESH_MS;
     char *error = NULL;
 
-    open_terminal();
-    while (!ended) {
-        int key, errnum;
+    for (;;) {
+        int errnum;
 
         screen->error = error;
         draw(before, now, screen);
-        key = read_key(next);
-        if (!handle_key(key, screen)) {
-            break;
-        }
-        if (time_msec() >= next) {
-            free(error);
-            error = next_sample(before, now, &errnum);
-            next = time_msec() + REFRESH_MS;
-        }
+        xnanosleep(REFRESH_MS * 1000000LL);
+        free(error);
+        error = next_sample(before, now, &errnum);
     }
-    close_terminal();
-    free(error);
 }
 
 int
@@ -257,17 +138,14 @@ cmd_top(int argc, char *argv[])
     static const struct option_row rows[] = {
         { "once", OPTION_FLAG, OPTION_AT(struct top_options, once),
           .help = "print one frame, after a second, and exit" },
-        { "by-name", OPTION_FLAG, OPTION_AT(struct top_options, by_name),
-          .help = "sort hosts and links by name instead of load" },
         { .name = NULL },
     };
     static const struct option_table table = {
-        .name = "stagecoach top", .rows = rows,
-        .usage = "usage: stagecoach top [--once] [--by-name]\n\n"
+        .name = "stagecoach top",
+        .rows = rows,
+        .usage = "usage: stagecoach top [--once]\n\n"
                  "Shows the stages in their order, the hosts and the links, "
                  "once a second.\n",
-        .footer = "Keys: q end, s sort by name or load, Tab next part, "
-                  "arrows scroll it.\n",
     };
     struct top_options o = { .once = false };
     struct top_sample before = { .at = 0 }, now = { .at = 0 };
@@ -279,14 +157,13 @@ cmd_top(int argc, char *argv[])
     if (status >= 0) {
         return status;
     }
-    if (!o.once && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))) {
-        return command_fail("stagecoach top", xstrdup(
-            "standard input and output are no terminal, with --once that is "
-            "allowed"));
+    if (!o.once && !isatty(STDOUT_FILENO)) {
+        return command_fail(
+            "stagecoach top",
+            xstrdup("standard output: not a terminal; expected --once"));
     }
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
-    screen.by_name = o.by_name;
     error = next_sample(&before, &now, &errnum);
     if (!error) {
         xnanosleep(REFRESH_MS * 1000000LL);
@@ -304,7 +181,6 @@ cmd_top(int argc, char *argv[])
         status = EXIT_OK;
     } else {
         run(&before, &now, &screen);
-        status = EXIT_OK;
     }
     sample_uninit(&before);
     sample_uninit(&now);

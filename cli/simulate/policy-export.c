@@ -74,18 +74,19 @@ parse_ports(const char *text, void *args_)
         const char *name = strsep(&next, ",");
 
         if (!is_port(name)) {
-            error = message("\"%s\" is not a name of a port, letters, digits "
-                            "and \"._/:-\" are allowed", name);
+            error = message(
+                "\"%s\" is not a name of a port; expected letters, digits "
+                "and \"._/:-\"",
+                name);
         }
         for (size_t i = 0; !error && i < args->n_ports; i++) {
             if (!strcmp(args->ports[i], name)) {
-                error = message("\"%s\" is there twice, each port once is "
-                                "allowed", name);
+                error = message(
+                    "\"%s\" is there twice; expected each port once", name);
             }
         }
         if (!error && args->n_ports == MAX_PORTS) {
-            error = message("too many ports, at most %d are allowed",
-                            MAX_PORTS);
+            error = message("too many ports; expected at most %d", MAX_PORTS);
         }
         if (!error) {
             args->ports = reallocate(args->ports, args->n_ports + 1,

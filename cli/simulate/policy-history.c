@@ -77,9 +77,10 @@ policy_history_read(const char *file, int64_t since, bool all, char **textp)
     }
     ds_put_cstr(&text, "]}");
     if (status != SQLITE_OK) {
-        error = xasprintf("%s: not a controller's history (%s), the file of "
-                          "its --history is allowed",
-                          file, db ? sqlite3_errmsg(db) : "no memory");
+        error = xasprintf(
+            "%s: not a controller's history (%s); expected the file of "
+            "its --history",
+            file, db ? sqlite3_errmsg(db) : "no memory");
         ds_clear(&text);
     }
     sqlite3_finalize(stmt);

@@ -5,19 +5,73 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "base/progress-bar.h"
 #include "cli/command.h"
+#include "cli/data-file.h"
+#include "cli/duration.h"
+#include "cli/rate.h"
 #include "cli/simulate/policy.h"
+#include "cli/simulate/workload-open.h"
+#include "policies/policy.h"
+#include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 
 /* Number of stages with the largest gains, and losses, that are listed. */
 #define N_NAMED 5
 
-static const struct policy_syntax syntax = {
+struct whatif_args {
+    const char *names[2];
+    int n_names;
+    const char *trace;
+    struct workload_network network;
+    const char *history; /* Replaces 'trace', which is then equal to it. */
+    int64_t since;       /* Age in ms that limits a history, or 0. */
+    bool json;
+
+    struct policy *policies[2];
+    struct workload_input input;
+};
+
+static char *
+add_policy(const char *text, void *args_)
+{
+    struct whatif_args *args = args_;
+
+    if (args->n_names == 2) {
+        return message("\"%s\": a third policy; expected two", text);
+    }
+    args->names[args->n_names++] = text;
+    return NULL;
+}
+
+#define AT(MEMBER) OPTION_AT(struct whatif_args, MEMBER)
+
+static const struct option_row rows[] = {
+    { "trace", OPTION_TEXT, AT(trace), .value = "T",
+      .help = "any input of \"stagecoach sim\"" },
+    WORKLOAD_NETWORK_ROWS(struct whatif_args, network, 0),
+#ifdef HAVE_OVS
+    { "history", OPTION_TEXT, AT(history), .value = "H",
+      .help = "history of a controller instead of T: an age, such as 24h, to "
+              "ask the running controller, or a file" },
+    { "since", OPTION_CUSTOM, AT(since), .value = "AGE",
+      .parse = duration_option,
+      .help = "read only stages of the file that ended within AGE" },
+#endif
+    { "policy", OPTION_CUSTOM, .value = "P", .parse = add_policy,
+      .help = "name or file of a policy, A and then B" },
+    FORMAT_ROW(struct whatif_args, json),
+    { .name = NULL },
+};
+
+static const struct option_table table = {
     .name = "stagecoach policy whatif",
+    .rows = rows,
     .usage =
         "usage: stagecoach policy whatif --trace T --policy A --policy B\n"
         "                                [--fabric F] [--rate R]\n"
@@ -29,11 +83,68 @@ static const struct policy_syntax syntax = {
         "Simulates T under both policies and prints what B changes: in total\n"
         "and for the stages with the largest changes.  Levels are served as\n"
         "in the data plane, unless T is a trace of coflows.\n",
-    .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_FORMAT,
-    .n_policies = 2,
-    .max_policies = 2,
-    .needs_trace = true,
 };
+
+/* Returns a message about arguments that do not fit, or NULL. */
+static const char *
+check_args(const struct whatif_args *args)
+{
+    return (args->n_names < 2 ? "--policy A --policy B are needed"
+            : (args->history && args->trace) || (args->since && !args->history)
+                ? "--trace excludes --history, and --since requires --history"
+            : !args->trace && !args->history
+                ? "--trace is missing; expected any input of \"stagecoach "
+                  "sim\""
+                : NULL);
+}
+
+static char *
+open_workload(struct whatif_args *args)
+{
+#ifdef HAVE_OVS
+    if (args->history) {
+        char *error = policy_history_open(args->history, args->since,
+                                          &args->input.workload);
+
+        args->trace = args->history;
+        return error ? error
+                     : workload_set_network(args->input.workload,
+                                            &args->network);
+    }
+#endif
+    return workload_open(args->trace, NULL, &args->network, &args->input);
+}
+
+static char *
+open_args(struct whatif_args *args)
+{
+    char *error = policy_open(args->names[0], &args->policies[0]);
+
+    error = error ? error : policy_open(args->names[1], &args->policies[1]);
+    return error ? error : open_workload(args);
+}
+
+/* Simulates the workload under one of the policies, with progress on a
+ * terminal; a trace of coflows in the exact order, as in the literature.
+ * Returns false after an interrupt. */
+static bool
+replay(const struct whatif_args *args, int policy, struct sim_result *result)
+{
+    const struct policy *p = args->policies[policy];
+    const struct workload *w = args->input.workload;
+    struct sim_options options = sim_policy_options(p);
+    struct progress_bar bar;
+
+    options.service =
+        strcmp(w->noun, "coflow") ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
+    options.progress = progress_bar_update;
+    options.aux = &bar;
+    interrupt_catch();
+    progress_bar_begin(&bar, p->name, w->noun);
+    simulate_by_policy(w, p, &options, result);
+    progress_bar_end(&bar);
+    return result->n_stages == w->n_stages;
+}
 
 /* A stage under both policies, which may run it in different orders. */
 struct change {
@@ -95,7 +206,7 @@ nth_change(const struct change *changes, size_t n, size_t i, int sign)
 }
 
 static void
-print_named(const struct policy_args *args, const struct change *changes,
+print_named(const struct whatif_args *args, const struct change *changes,
             size_t n, int sign)
 {
     const struct workload *w = args->input.workload;
@@ -119,8 +230,8 @@ ratio(const struct sim_result results[2], int p)
 }
 
 static void
-print_table(const struct policy_args *args,
-            const struct sim_result results[2], const struct change *changes)
+print_table(const struct whatif_args *args, const struct sim_result results[2],
+            const struct change *changes)
 {
     const struct workload *w = args->input.workload;
     size_t n = results[0].n_stages;
@@ -139,7 +250,7 @@ print_table(const struct policy_args *args,
 }
 
 static void
-add_named(cJSON *top, const char *name, const struct policy_args *args,
+add_named(cJSON *top, const char *name, const struct whatif_args *args,
           const struct change *changes, size_t n, int sign)
 {
     cJSON *array = cJSON_AddArrayToObject(top, name);
@@ -158,8 +269,8 @@ add_named(cJSON *top, const char *name, const struct policy_args *args,
 }
 
 static void
-print_json(const struct policy_args *args,
-           const struct sim_result results[2], const struct change *changes)
+print_json(const struct whatif_args *args, const struct sim_result results[2],
+           const struct change *changes)
 {
     cJSON *top = cJSON_CreateObject();
     cJSON *policies;
@@ -183,13 +294,13 @@ print_json(const struct policy_args *args,
 }
 
 static int
-whatif(struct policy_args *args)
+whatif(const struct whatif_args *args)
 {
     struct sim_result results[2];
     struct change *changes;
     int n = 0;
 
-    while (n < 2 && policy_args_replay(args, n, &results[n])) {
+    while (n < 2 && replay(args, n, &results[n])) {
         n++;
     }
     if (n == 2) {
@@ -207,5 +318,25 @@ whatif(struct policy_args *args)
 int
 policy_whatif(int argc, char *argv[])
 {
-    return policy_command(&syntax, argc, argv, whatif);
+    struct whatif_args args = { .n_names = 0 };
+    int status = option_table_command(&table, argc, argv, &args, NULL);
+    const char *wrong = status < 0 ? check_args(&args) : NULL;
+    char *error;
+
+    if (wrong) {
+        fprintf(stderr, "%s: %s\n", table.name, wrong);
+        status = EXIT_USAGE;
+    }
+    if (status >= 0) {
+        return status;
+    }
+    error = open_args(&args);
+    status = error ? command_fail(NULL, error) : whatif(&args);
+    if (fflush(stdout)) {
+        status = EXIT_NO;
+    }
+    policy_destroy(args.policies[0]);
+    policy_destroy(args.policies[1]);
+    workload_input_uninit(&args.input);
+    return status;
 }

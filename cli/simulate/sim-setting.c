@@ -6,6 +6,7 @@
 
 #include "reporting/report.h"
 #include "sim/run/by-policy.h"
+#include "sim/workload/workload-survivors.h"
 #include "sim/workload/workload.h"
 
 char *
@@ -17,6 +18,9 @@ sim_setting_open(const struct sim_setting *setting, const uint64_t *seed,
             ? seed_range_open(setting->what, *seed, &setting->network, input)
             : workload_open(setting->what, seed, &setting->network, input);
 
+    if (!error && setting->survivors) {
+        error = workload_keep_as(input->workload, setting->survivors);
+    }
     if (!error && setting->offline) {
         workload_make_offline(input->workload);
     }

@@ -33,6 +33,7 @@ struct sim_setting {
     const char *what;                /* Workload argument. */
     struct workload_network network; /* Arguments of --fabric and --rate. */
     struct seed_range seeds;         /* Argument of --seeds. */
+    const char *survivors;           /* Report of the lab, or NULL. */
     bool offline;                    /* Everything arrives at time 0. */
     bool ideal;                      /* A lab scenario without delays. */
     int n_levels;                    /* Number of strict levels, 0 for the

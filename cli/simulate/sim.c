@@ -60,9 +60,8 @@ struct sim_run {
     size_t n_done, n_all;        /* Seeds, or simulations. */
 };
 
-/* Returns the mean of policy 'i' divided by the mean of the baseline. */
-static double
-sim_run_ratio(const struct sim_run *run, size_t i)
+static const struct sim_run_policy *
+sim_run_baseline(const struct sim_run *run)
 {
     const struct sim_run_policy *base = &run->policies[0];
 
@@ -72,62 +71,98 @@ sim_run_ratio(const struct sim_run *run, size_t i)
             base = &run->policies[k];
         }
     }
+    return base;
+}
+
+/* Returns the mean of policy 'i' divided by the mean of the baseline. */
+static double
+sim_run_ratio(const struct sim_run *run, size_t i)
+{
+    const struct sim_run_policy *base = sim_run_baseline(run);
+
     return base->result.mean > 0
                ? run->policies[i].result.mean / base->result.mean
                : 1;
 }
 
+/* Figures of each policy: N_STAGES of completion times of stages, then of
+ * other times and of fairness. */
+#define N_STAGES 9
+
+static const struct report_figure figures[] = {
+    { "mean", 9, 3 },      { "p50", 9, 3 },      { "p95", 9, 3 },
+    { "p99", 9, 3 },       { "max", 9, 3 },      { "bound", 9, 3 },
+    { "gap", 6, 3 },       { "ratio", 6, 3 },    { "decisions", 9, 0 },
+    { "mean CCT", 9, 3 },  { "mean JCT", 9, 3 }, { "early", 9, 3 },
+    { "early p95", 9, 3 }, { "Jain", 9, 3 },     { "slowest", 9, 2 },
+    { "worst", 9, 3 },     { "us p99", 9, 0 },
+};
+
+#define N_FIGURES (sizeof figures / sizeof *figures)
+
 static void
-put_number(double x, int decimals)
+get_figures(const struct sim_run *run, size_t i, double values[N_FIGURES])
 {
-    if (isnan(x)) {
-        printf(" %9s", "-");
-    } else {
-        printf(" %9.*f", decimals, x);
-    }
+    const struct sim_result *r = &run->policies[i].result;
+    const struct results *all = &run->policies[i].results;
+    const double all_values[] = {
+        r->mean,
+        r->p50,
+        r->p95,
+        r->p99,
+        r->max,
+        r->bound,
+        r->gap,
+        sim_run_ratio(run, i),
+        r->decisions,
+        all->cct.mean,
+        all->jct.mean,
+        all->early.mean,
+        all->early.p95,
+        all->jain,
+        all->rho_max,
+        all->worst,
+        r->decision_us_p99,
+    };
+
+    memcpy(values, all_values, sizeof all_values);
 }
 
-/* Prints the completion times of stages. */
+/* Prints figures 'first' to 'end' - 1. */
 static void
-put_stages(const struct sim_run *run)
+put_figures(const struct sim_run *run, size_t first, size_t end)
 {
-    printf("%-16s %9s %9s %9s %9s %9s %9s %6s %6s %9s\n", "policy", "mean",
-           "p50", "p95", "p99", "max", "bound", "gap", "ratio", "decisions");
-    for (size_t i = 0; i < run->n_policies; i++) {
-        const struct sim_result *r = &run->policies[i].result;
-
-        printf("%-16s %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f %6.3f %6.3f %9zu\n",
-               run->policies[i].policy->name, r->mean, r->p50, r->p95, r->p99,
-               r->max, r->bound, r->gap, sim_run_ratio(run, i), r->decisions);
+    printf("%-16s", "policy");
+    for (size_t k = first; k < end; k++) {
+        printf(" %*s", figures[k].width, figures[k].title);
     }
-    if (run->bound.mean > 0) {
-        printf("bound of these stages: %.3f in the fluid form, %.3f in the "
-               "strict form (%s)\n",
-               run->bound.mean, run->bound.strict,
-               order_bound_names[run->bound.kind]);
-    }
-}
-
-/* Prints the other completion times and the fairness. */
-static void
-put_others(const struct sim_run *run)
-{
-    printf("\n%-16s %9s %9s %9s %9s %9s %9s %9s %9s\n", "policy", "mean CCT",
-           "mean JCT", "early", "early p95", "Jain", "slowest", "worst",
-           "us p99");
+    putchar('\n');
     for (size_t i = 0; i < run->n_policies; i++) {
-        const struct sim_run_policy *p = &run->policies[i];
+        double values[N_FIGURES];
 
-        printf("%-16s", p->policy->name);
-        put_number(p->results.cct.mean, 3);
-        put_number(p->results.jct.mean, 3);
-        put_number(p->results.early.mean, 3);
-        put_number(p->results.early.p95, 3);
-        put_number(p->results.jain, 3);
-        put_number(p->results.rho_max, 2);
-        put_number(p->results.worst, 3);
-        put_number(p->result.decision_us_p99, 0);
+        get_figures(run, i, values);
+        printf("%-16s", run->policies[i].policy->name);
+        for (size_t k = first; k < end; k++) {
+            report_put_figure(&figures[k], values[k], stdout);
+        }
         putchar('\n');
+    }
+}
+
+/* Prints what the last policy other than the baseline gains, if any. */
+static void
+put_gain(const struct sim_run *run)
+{
+    const struct sim_run_policy *base = sim_run_baseline(run);
+    size_t i = run->n_policies - 1;
+
+    i -= i && base == &run->policies[i];
+    if (base != &run->policies[i]) {
+        double ratio = sim_run_ratio(run, i);
+
+        report_put_gain(run->n_policies > 2 ? run->policies[i].policy->name
+                                            : NULL,
+                        base->policy->name, interval_of(&ratio, 1), stdout);
     }
 }
 
@@ -143,8 +178,18 @@ sim_run_print_table(const struct sim_run *run)
     if (w->n_left_out) {
         printf("left out, without workers or times: %zu\n", w->n_left_out);
     }
-    put_stages(run);
-    put_others(run);
+    if (!strcmp(w->noun, "stage")) {
+        put_gain(run);
+    }
+    put_figures(run, 0, N_STAGES);
+    if (run->bound.mean > 0) {
+        printf("bound of these stages: %.3f in the fluid form, %.3f in the "
+               "strict form (%s)\n",
+               run->bound.mean, run->bound.strict,
+               order_bound_names[run->bound.kind]);
+    }
+    putchar('\n');
+    put_figures(run, N_STAGES, N_FIGURES);
 }
 
 /* Adds 'x', or null if it is not finite. */
@@ -330,6 +375,8 @@ report_simulation(const struct sim_run *run, const struct sim_run_policy *p,
     rp->decisions = p->result.decisions;
     sim_setting_report(run->workload, &p->result, rp);
     report_use(run, &p->use, ports, n_ports, rp);
+    rp->figures = allocate(N_FIGURES, sizeof *rp->figures);
+    get_figures(run, p - run->policies, rp->figures);
 }
 
 static char *
@@ -346,6 +393,17 @@ sim_run_write_html(const struct sim_run *run)
              w->n_stages, w->noun, w->n_stages == 1 ? "" : "s",
              w->fabric->n_hosts, run->setting.offline ? ", all at once" : "");
     report_set(&report->setting, setting);
+    report->figures = figures;
+    report->n_figures = N_FIGURES;
+    report->legend =
+        "Seconds. mean to max: completion times of stages (SCT), from begin "
+        "to end; bound: no order has a mean below it; gap: mean / bound; "
+        "ratio: mean / the baseline's; CCT and JCT: completion times of "
+        "searches and of jobs; early: time to 0.9 of a job's last metric; "
+        "slowest and Jain: the largest slowdown of a stage against its "
+        "isolated time, and the fairness of slowdowns, 1 is equal; worst: "
+        "largest ratio of a stage to its time without Stagecoach; us p99: "
+        "microseconds of a decision, 99th percentile.";
     for (size_t i = 0; i < run->n_policies; i++) {
         report_simulation(run, &run->policies[i], ports, n_ports, report);
     }
@@ -367,7 +425,7 @@ add_policy(const char *text, void *run_)
     struct sim_run *run = run_;
 
     if (run->n_policies == SIM_RUN_MAX_POLICIES) {
-        return strdup("at most 16 policies are allowed");
+        return strdup("expected at most 16 policies");
     }
     run->policies[run->n_policies++].name = text;
     return NULL;
@@ -390,6 +448,10 @@ static const struct option_row rows[] = {
     { "ideal", OPTION_FLAG, AT(setting.ideal),
       .help = "simulate a lab scenario without the delays and the jitter that "
               "the lab has" },
+    { "survivors", OPTION_TEXT, AT(setting.survivors), .value = "REPORT",
+      .help =
+          "let the searches of a lab scenario keep the jobs that they kept "
+          "in this report of \"lab run\"" },
     { "bound", OPTION_CHOICE, AT(lp), .value = "certificate|lp",
       .deflt = "certificate",
       .help = "lower bound; lp is tighter and takes longer" },
@@ -577,7 +639,8 @@ check_options(const struct sim_run *run)
     if (!run->setting.seeds.n) {
         return run->csv ? "--csv requires --seeds" : NULL;
     }
-    return run->seed ? "--seeds excludes --seed"
+    return run->seed                ? "--seeds excludes --seed"
+           : run->setting.survivors ? "--seeds excludes --survivors"
            : run->lp ? "--seeds has no bound and excludes --bound lp"
                      : NULL;
 }

@@ -88,8 +88,10 @@ open_lab_scenario(const char *file, const char *text, const uint64_t *seed,
                                        &scenario);
 
     if (!error && scenario->n_cojobs) {
-        error = message("%s: /cojobs: commands cannot be simulated, only "
-                        "searches are allowed", file);
+        error =
+            message("%s: /cojobs: commands cannot be simulated; expected only "
+                    "searches",
+                    file);
     }
     if (!error) {
         input->workload = workload_training_create(scenario);
@@ -255,9 +257,10 @@ seed_range_parse(const char *text, void *range_)
     if (text[strspn(text, "0123456789-")]
         || sscanf(text, "%9" SCNu64 "-%9" SCNu64 "%n", &first, &last, &n) != 2
         || text[n] || first > last || last - first >= MAX_SEEDS) {
-        return message("\"%s\" is not a range of seeds, FIRST-LAST such as "
-                       "\"1-60\" with at most %d seeds is allowed",
-                       text, MAX_SEEDS);
+        return message(
+            "\"%s\" is not a range of seeds; expected FIRST-LAST such as "
+            "\"1-60\" with at most %d seeds",
+            text, MAX_SEEDS);
     }
     *range = (struct seed_range){ .first = first, .n = last - first + 1 };
     return NULL;

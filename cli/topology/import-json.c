@@ -221,8 +221,8 @@ check_uplink_rates(const struct writer *w)
 
         if (!w->im->error && (sw < 0 || w->im->nodes[sw].parent < 0)) {
             w->im->error = message("--uplink-rate: \"%s\" is not a switch "
-                                   "with a parent, the name of one is "
-                                   "allowed", name);
+                                   "with a parent; expected the name of one",
+                                   name);
         }
         free(name);
     }

@@ -108,8 +108,8 @@ get_node(struct import *im, const char *name, bool is_host)
         return im->error ? -1 : i;
     }
     if ((is_host ? im->n_hosts : im->n - im->n_hosts) == max) {
-        import_fail(im, im->at, "more than %zu %s, as many are allowed", max,
-                    is_host ? "hosts" : "switches");
+        import_fail(im, im->at, "more than %zu %s; expected as many at most",
+                    max, is_host ? "hosts" : "switches");
         return -1;
     }
     im->nodes = reallocate(im->nodes, im->n + 1, sizeof *im->nodes);

@@ -179,7 +179,7 @@ check(struct import *im, const cJSON *item, const char *what,
       const char *words)
 {
     if (!cJSON_IsObject(item)) {
-        FAIL(im, item, "%s is not a mapping, a mapping is allowed", what);
+        FAIL(im, item, "%s is not a mapping; expected a mapping", what);
     }
     for (const cJSON *m = item->child; words && m; m = m->next) {
         if (m->string && !is_word(m->string, words)) {
@@ -229,7 +229,7 @@ import_topograph(struct import *im, const char *text, const char *tree)
     size_t n_trees = 0;
 
     if (list && !cJSON_IsArray(list)) {
-        FAIL(im, list, "not a list, a list of topologies is allowed");
+        FAIL(im, list, "not a list; expected a list of topologies");
     }
     for (const cJSON *t = list ? list->child : NULL; t && import_ok(im);
          t = t->next) {
@@ -414,7 +414,7 @@ read_hypernode(const struct cluster *c, const cJSON *node)
         const char *type = get_text(im, member, "type", true);
 
         if (!is_word(type, " Node HyperNode ")) {
-            FAIL(im, m, "no type Node or HyperNode, which are allowed");
+            FAIL(im, m, "no type Node or HyperNode; expected one of them");
         } else if (selector) {
             read_selector(c, selector, import_find(im, name, false),
                           !strcmp(type, "Node"));

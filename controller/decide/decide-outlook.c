@@ -22,7 +22,7 @@
 #define KNOWN_MS 10000
 
 /* A job on more hosts has a flow for each port instead of one for each pair,
- * whose number grows with the square. */
+ * because the number of pairs grows with the square. */
 #define MAX_PAIR_HOSTS 128
 
 /* Seconds until hosts serve an order, and until an agent reports the end of a
@@ -225,15 +225,20 @@ add_jobs(struct decide_outlook *o, const struct decide_problem *dp, size_t s,
     }
 }
 
+/* Returns the iterations that the search of 'stage' owes. */
+static double
+owed_iterations(const struct stage *stage, const struct candor *candor)
+{
+    return (announcement_debt(&stage->announcement, candor)
+            + (stage->work > 0 ? stage->debt / stage->work : 0));
+}
+
 /* Stores the rung of 'stage', with 'n_jobs' jobs, those that its search has
  * announced after it, and what it owes.  Returns their number. */
 static size_t
 describe_rungs(const struct stage *stage, const struct candor *candor,
                size_t n_jobs, double grain, struct announced_rung *rungs)
 {
-    double owed = announcement_debt(&stage->announcement, candor)
-                  + (stage->work > 0 ? stage->debt / stage->work : 0);
-
     rungs[0] = (struct announced_rung){
         .iterations =
             count_grains(stage->iterations - stage->first_iteration, grain),
@@ -245,7 +250,27 @@ describe_rungs(const struct stage *stage, const struct candor *candor,
             .n_jobs = MIN(stage->later[i].n_jobs, rungs[i].n_jobs),
         };
     }
-    return announced_rungs_add(rungs, 1 + stage->n_later, owed / grain);
+    return announced_rungs_add(rungs, 1 + stage->n_later,
+                               owed_iterations(stage, candor) / grain);
+}
+
+/* Describes an asynchronous search as one rung, in which the 'n' trials that
+ * run, 'jobs', do an equal part of all that is known.  Returns 1. */
+static size_t
+describe_trials(const struct stage *stage, const struct candor *candor,
+                double grain, struct judge_job *jobs, size_t n,
+                struct announced_rung *rungs)
+{
+    double left = stage_trials_left(stage) + owed_iterations(stage, candor);
+    double all = left + stage_trials_done(stage);
+
+    for (size_t i = 0; i < n; i++) {
+        jobs[i].iterations = count_grains(left / n, grain);
+    }
+    *rungs =
+        (struct announced_rung){ .iterations = count_grains(all / n, grain),
+                                 .n_jobs = n };
+    return 1;
 }
 
 /* Returns true if it is known what stage 's' needs. */
@@ -271,11 +296,12 @@ decide_outlook_id(const struct stage *stage)
                       stage->began);
 }
 
-/* Describes stage 's', whose jobs are those of 'o' from 'first' on. */
+/* Describes stage 's'; its jobs are those of 'o' from 'first' on. */
 static struct judge_search
 describe_search(const struct decide_outlook *o,
                 const struct decide_problem *dp, const struct policy *policy,
-                size_t s, double grain, size_t first, long long now)
+                size_t s, double grain, struct judge_job *jobs, size_t first,
+                long long now)
 {
     const struct stage *stage = dp->stages[s];
     size_t n_jobs = o->situation.n_jobs - first;
@@ -290,7 +316,10 @@ describe_search(const struct decide_outlook *o,
         .first_job = first,
         .n_jobs = n_jobs,
         .rungs = rungs,
-        .n_rungs = describe_rungs(stage, &dp->candor, n_jobs, grain, rungs),
+        .n_rungs = stage->trials.n ? describe_trials(
+                       stage, &dp->candor, grain, &jobs[first], n_jobs, rungs)
+                                   : describe_rungs(stage, &dp->candor, n_jobs,
+                                                    grain, rungs),
         .id = decide_outlook_id(stage),
     };
 }
@@ -319,7 +348,7 @@ describe_stages(struct decide_outlook *o, const struct decide_problem *dp,
         }
         if (sit->n_jobs > first) {
             searches[sit->n_searches] =
-                describe_search(o, dp, policy, s, grain, first, now);
+                describe_search(o, dp, policy, s, grain, jobs, first, now);
             o->estimate += searches[sit->n_searches++].weight * ends[s];
         }
     }

@@ -33,7 +33,7 @@ struct stage;
 struct decide_outlook {
     struct judge_situation situation;
     char **jobs;     /* Full name of each job. */
-    double *factors; /* Of each job: that of the last plan. */
+    double *factors; /* Of each job: the factor of the last plan. */
     double grain;    /* Real iterations of one of the judge. */
     double *left;    /* Of the judge's iterations of each job in its
                       * stage, not rounded. */

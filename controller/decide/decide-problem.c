@@ -217,11 +217,11 @@ describe_job(struct decide_job *dj, const struct policy *policy,
         traits->period = MAX(period, dj->burst);
     }
     job_progress_score(&job->progress, policy, job->iteration, dj->iterations,
-                       stage->announcement.later / stage->n_jobs, now, traits);
+                       stage_iterations_after(stage, job), now, traits);
 }
 
-/* Finds out what 'stage' lacks.  Hysteresis must not keep the rank that it had
- * while it was idle. */
+/* Finds out what 'stage' lacks.  An order of whole stages must not keep the
+ * rank that it had while it was idle. */
 static void
 update_idle(struct stage *stage, long long now)
 {
@@ -229,9 +229,6 @@ update_idle(struct stage *stage, long long now)
 
     if (stage->idle && !idle) {
         stage->rank = -1;
-        for (size_t i = 0; i < stage->n_jobs; i++) {
-            stage->jobs[i]->forced = true;
-        }
     }
     stage->idle = idle;
 }
@@ -271,6 +268,7 @@ collect_job(struct decide_problem *dp, const struct cluster *c,
         .stage = stage,
         .iterations = n,
         .urgency = 1,
+        .promise = 1,
         .starting = demand_is_starting(job),
     };
     decide_job_measure(dj, c);
@@ -279,7 +277,7 @@ collect_job(struct decide_problem *dp, const struct cluster *c,
 
 static void
 add_demands(struct order_problem *op, int entry, const struct decide_job *dj,
-            int64_t iterations)
+            double iterations)
 {
     for (size_t i = 0; i < dj->n_demands; i++) {
         order_problem_add_demand(op, entry, dj->demands[i].port,
@@ -304,31 +302,41 @@ merge_traits(struct order_traits *traits, const struct order_traits *job)
 static double
 debt_share(const struct stage *stage)
 {
-    double own = (stage->work * stage->n_jobs
-                  * (stage->iterations - stage->first_iteration));
+    double own =
+        stage->work
+        * (stage_iterations(stage) + stage_trials_later(&stage->trials));
 
     return own > 0 ? stage->debt / own : 0;
 }
 
-/* Adds stage 's' as a whole to 'op'. */
+/* Adds stage 's' as a whole to 'op'.  An asynchronous search has as many
+ * trials at a time as run now, which do equal parts of it. */
 static void
 add_stage(const struct decide_problem *dp, const struct policy *policy,
           int s, long long now, struct order_problem *op)
 {
-    double age = age_of(dp->stages[s], now);
+    const struct stage *stage = dp->stages[s];
+    double age = age_of(stage, now);
     struct order_traits traits = { .arrival = age };
-    int entry = order_problem_add_stage(
-        op, decide_stage_weight(policy, dp->stages[s]), s);
-    double isolated = 0;
+    int entry =
+        order_problem_add_stage(op, decide_stage_weight(policy, stage), s);
+    double isolated = 0, left = stage_trials_left(stage);
+    size_t n_jobs = dp->first_job[s + 1] - dp->first_job[s];
 
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
         const struct decide_job *dj = &dp->jobs[i];
+        double n = left > 0 ? left / n_jobs : dj->iterations;
+        struct order_traits own = dj->traits;
 
-        add_demands(op, entry, dj, dj->iterations);
-        isolated = MAX(isolated, dj->isolated);
-        merge_traits(&traits, &dj->traits);
+        own.bytes *= n / dj->iterations;
+        add_demands(op, entry, dj, n);
+        isolated = MAX(isolated, dj->isolated * (n / dj->iterations));
+        merge_traits(&traits, &own);
     }
-    traits.sent += (traits.sent + traits.bytes) * debt_share(dp->stages[s]);
+    if (left > 0) {
+        traits.sent = traits.bytes * stage_trials_done(stage) / left;
+    }
+    traits.sent += (traits.sent + traits.bytes) * debt_share(stage);
     order_problem_set_release(op, entry, 0, isolated);
     order_problem_set_traits(op, entry, &traits);
 }
@@ -380,16 +388,16 @@ work_of_search(const struct decide_problem *dp, size_t s)
 {
     struct stage *stage = dp->stages[s];
     size_t n_jobs = dp->first_job[s + 1] - dp->first_job[s];
-    double iterations =
-        (double) (stage->iterations - stage->first_iteration) * stage->n_jobs;
     double work = 0;
 
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
         work += work_of_iteration(&dp->jobs[i]) / n_jobs;
     }
     stage->work = n_jobs ? work : stage->work;
-    return (stage->cojob->served
-            + stage->work * (MAX(iterations, 0) + stage->announcement.later));
+    return (
+        stage->cojob->served
+        + stage->work
+              * (MAX(stage_iterations(stage), 0) + stage->announcement.later));
 }
 
 /* Returns what the search of stage 's', of 'weight', still needs, and what it
@@ -398,7 +406,8 @@ work_of_search(const struct decide_problem *dp, size_t s)
 static struct iteration_need
 need_of(const struct decide_problem *dp, int s, double weight)
 {
-    const struct announcement *a = &dp->stages[s]->announcement;
+    const struct stage *stage = dp->stages[s];
+    const struct announcement *a = &stage->announcement;
     size_t n_jobs = dp->first_job[s + 1] - dp->first_job[s];
     struct iteration_need need = { .weight = weight };
     double of_iterations = 0;
@@ -408,13 +417,18 @@ need_of(const struct decide_problem *dp, int s, double weight)
 
         need.work += dj->iterations * work_of_iteration(dj);
         of_iterations += work_of_iteration(dj);
-        need.slowest = MAX(need.slowest, dj->isolated);
+        if (stage->trials.n) {
+            need.work += (stage_iterations_after(stage, dj->job)
+                          * work_of_iteration(dj));
+        } else {
+            need.slowest = MAX(need.slowest, dj->isolated);
+        }
     }
     if (n_jobs) {
         need.work += (a->later + announcement_debt(a, &dp->candor))
                      * of_iterations / n_jobs;
     }
-    need.work += dp->stages[s]->debt;
+    need.work += stage->debt;
     return need;
 }
 
@@ -451,6 +465,67 @@ find_debts(struct decide_problem *dp, const struct cluster *c, long long now)
     free(searches);
 }
 
+/* Returns true if the promising trials of an asynchronous 'stage' go first. */
+static bool
+is_promising(const struct policy *policy, const struct stage *stage)
+{
+    int own = stage->trials.order;
+
+    return (own < 0 ? (int) policy->order.trials : own)
+           == ORDER_TRIALS_PROMISING;
+}
+
+/* Sets 'chance' and 'promise' of the 'n' jobs of 'stage'. */
+static void
+find_promises(const struct stage *stage, struct decide_job *jobs, size_t n)
+{
+    struct trial *trials = xcalloc(MAX(n, 1), sizeof *trials);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct trial_rung *rung = stage_next_rung(stage, jobs[i].job);
+        struct trial *trial = &trials[i];
+
+        trial->rung = rung;
+        trial->work = MAX(jobs[i].iterations * work_of_iteration(&jobs[i]),
+                          ORDER_MIN_SECONDS);
+        trial->known =
+            progress_curve_predict(&jobs[i].job->progress.curve,
+                                   rung->iterations, &trial->mean, &trial->sd);
+    }
+    trials_promise(trials, n, stage->trials.eta);
+    for (size_t i = 0; i < n; i++) {
+        jobs[i].chance = trials[i].chance;
+        jobs[i].promise = trials[i].promise;
+    }
+    free(trials);
+}
+
+/* Orders the trials of each asynchronous search: by their promise, or as one
+ * group. */
+static void
+order_trials(struct decide_problem *dp, const struct policy *policy)
+{
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        const struct stage *stage = dp->stages[s];
+        size_t group = 0;
+
+        if (!stage->trials.n) {
+            continue;
+        } else if (is_promising(policy, stage)) {
+            find_promises(stage, &dp->jobs[dp->first_job[s]],
+                          dp->first_job[s + 1] - dp->first_job[s]);
+            continue;
+        }
+        while (dp->stages[group]->cojob != stage->cojob
+               || !dp->stages[group]->trials.n) {
+            group++;
+        }
+        for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
+            dp->jobs[i].traits.group = group + 1;
+        }
+    }
+}
+
 /* Weights each entry by what its stage still needs. */
 static void
 weigh_iterations(struct decide_problem *dp, const struct policy *policy,
@@ -472,6 +547,7 @@ weigh_iterations(struct decide_problem *dp, const struct policy *policy,
         struct iteration_need planned = *need;
 
         planned.weight /= dj->job->factor;
+        planned.weight *= dj->promise;
         dj->urgency = iteration_urgency(need, dj->isolated);
         order_problem_set_weight(
             dp->op, dj->entry,
@@ -506,8 +582,8 @@ add_job(struct decide_problem *dp, const struct policy *policy,
 }
 
 /* Sets 'op' to the problem of the running stages of 'c'; its entries are of
- * 'unit'.  For iterations, sets 'whole' to that of whole stages, with which
- * stages age.  'now' is time_msec(). */
+ * 'unit'.  For iterations, sets 'whole' to the problem of whole stages, with
+ * which stages age.  'now' is time_msec(). */
 void
 decide_problem_init(struct decide_problem *dp, struct order_problem *op,
                     struct order_problem *whole, const struct cluster *c,
@@ -538,6 +614,9 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
             dp->jobs[i].entry = dp->jobs[i].stage;
         }
         return;
+    }
+    if (unit == ORDER_UNIT_ITERATION) {
+        order_trials(dp, policy);
     }
     for (size_t i = 0; i < dp->n_jobs; i++) {
         add_job(dp, policy, &dp->jobs[i]);

@@ -57,6 +57,10 @@ struct decide_job {
     double urgency;             /* 'isolated' relative to the slowest job of
                                  * its stage, 0 to 1; 1 unless iterations are
                                  * ordered. */
+    double chance;  /* Of a trial to pass its next rung, 0 unless promising
+                     * ones go first. */
+    double promise; /* Relative to the most promising trial of its search, 0
+                     * to 1; 1 for a job that is none. */
     struct order_traits traits; /* To the end of the rung. */
 };
 

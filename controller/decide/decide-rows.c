@@ -85,14 +85,25 @@ set_job(const struct decide_rows *rows, struct job_row *row,
     const struct decide_job *dj = a->dj;
 
     *row = (struct job_row){
-        .name = xstrdup(dj->job->full_name), .stage = stage, .rank = a->rank,
-        .level = a->level, .override = dj->job->override,
+        .name = xstrdup(dj->job->full_name),
+        .stage = stage,
+        .rank = a->rank,
+        .level = a->level,
+        .override = dj->job->override,
         .decider = decider_of(rows, dj->job->override),
-        .override_id = dj->job->override_id, .iterations = dj->iterations,
-        .period = dj->job->progress.period, .isolated = dj->predicted,
-        .slack = a->slack, .urgency = dj->urgency,
-        .counted = demand_counts_iterations(dj->job), .gain = dj->traits.gain,
-        .early = dj->traits.early, .n_demands = dj->n_demands,
+        .override_id = dj->job->override_id,
+        .iterations = dj->iterations,
+        .period = dj->job->progress.period,
+        .isolated = dj->predicted,
+        .slack = a->slack,
+        .urgency = dj->urgency,
+        .chance = dj->chance,
+        .target = MAX(0, dj->job->iteration) + dj->iterations,
+        .equal = dj->traits.group > 0,
+        .counted = demand_counts_iterations(dj->job),
+        .gain = dj->traits.gain,
+        .early = dj->traits.early,
+        .n_demands = dj->n_demands,
         .demands = xmemdup(dj->demands, dj->n_demands * sizeof *dj->demands)
     };
     row->decider = a->moved ? ORDER_BY_START : row->decider;
@@ -376,6 +387,10 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_put_real(json, "period_s", row->period);
     json_put_real(json, "slack_s", row->slack);
     json_put_real(json, "urgency", row->urgency);
+    if (row->chance > 0) {
+        json_put_real(json, "chance", row->chance);
+        json_put_integer(json, "next_rung", row->target);
+    }
     json_put_real(json, "search_work_s", stage->work);
     json_put_real(json, "owner_debt_s", stage->debt);
     json_put_real(json, "remaining_s", row->remaining);

@@ -72,7 +72,10 @@ struct job_row {
     double isolated;            /* Predicted seconds to the end of its rung
                                  * without competitors. */
     double slack;               /* Seconds; 0 unless stages are ordered. */
-    double urgency;             /* As in struct decide_job. */
+    double urgency, chance;     /* As in struct decide_job. */
+    int64_t target;             /* Iteration that it must reach next. */
+    bool equal;                 /* It is a trial that goes as those of its
+                                 * search. */
     double gain;                /* As in struct order_traits. */
     bool early;                 /* As in struct order_traits. */
     double remaining;           /* Demand on its bottleneck, seconds. */

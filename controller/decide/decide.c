@@ -21,7 +21,6 @@
 #include "openvswitch/poll-loop.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
-#include "order/result/hysteresis.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
@@ -153,46 +152,6 @@ prefers_early_jobs(const struct policy *policy)
             || policy->order.kind == ORDER_STAGE_EARLY);
 }
 
-/* Returns the previous rank of 'entry', -1 for a new one.  The estimate
- * underrates early stages, so hysteresis does not apply to them. */
-static int
-old_rank(const struct decide *d, const struct decide_problem *dp, size_t entry)
-{
-    const struct job *job;
-
-    if (prefers_early_jobs(d->policy) && dp->op->stages[entry].traits.early) {
-        return -1;
-    }
-    if (dp->unit == ORDER_UNIT_STAGE) {
-        return dp->stages[entry]->rank;
-    }
-    job = dp->jobs[entry].job;
-    return job->level >= 0 && !job->forced ? job->rank : -1;
-}
-
-/* Applies hysteresis to 'r'. */
-static void
-keep_old_order(const struct decide *d, const struct decide_problem *dp,
-               struct order_result *r)
-{
-    int *old_ranks = xcalloc(MAX(r->n, 1), sizeof *old_ranks);
-    double *times = xcalloc(MAX(r->n, 1), sizeof *times);
-
-    for (size_t i = 0; i < r->n; i++) {
-        old_ranks[i] = old_rank(d, dp, i);
-    }
-    for (size_t i = 0; i < dp->n_jobs; i++) {
-        times[dp->jobs[i].entry] = dp->jobs[i].iterations;
-    }
-    if (hysteresis_apply(dp->op,
-                         dp->unit == ORDER_UNIT_ITERATION ? times : NULL,
-                         old_ranks, d->policy->hysteresis, r->order)) {
-        follow_order(d->policy, dp->op, r);
-    }
-    free(old_ranks);
-    free(times);
-}
-
 /* Sets the order of 'r', the last result, to the ranks that the stages have.
  * Returns false if it must be computed: the policy is new or orders other than
  * whole stages, or a stage has begun or ended. */
@@ -247,16 +206,13 @@ compute_order(const struct decide *d, struct decide_problem *dp,
     } else {
         order_compute(&options, dp->op, r);
     }
-    if (!kept && class->certified && d->policy->hysteresis > 0) {
-        keep_old_order(d, dp, r);
-    }
     if (decide_override_order(dp, r)
         && class->service != ORDER_SERVICE_SHARE) {
         follow_order(d->policy, dp->op, r);
     }
     if (class->service != ORDER_SERVICE_SHARE) {
         remove_isolated_times(dp->op);
-        r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
+        r->estimate = order_estimate(dp->op, r->order, NULL);
     }
     if (dp->unit != ORDER_UNIT_ITERATION) {
         r->bound = certificate_bound(dp->op, &r->bound_kind);
@@ -392,7 +348,6 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
 
         set_level(d, job, assigned->jobs[k].level, now);
         job->rank = assigned->jobs[k].rank;
-        job->forced = assigned->jobs[k].moved;
         job_progress_wait(&job->progress, assigned->jobs[k].waits);
     }
     SHASH_FOR_EACH (node, &d->cluster->jobs) {
@@ -597,15 +552,6 @@ put_quality(const struct decide *d, struct json *json)
                            order_bound_names[d->bound_kind]);
     json_put_real(json, "estimate_s", d->estimate);
     json_put_real(json, "gap", ratio(d->estimate, d->bound));
-}
-
-void
-decide_quality(const struct decide *d, int *n_stages, double *estimate,
-               double *bound)
-{
-    *n_stages = d->rows.n_stages;
-    *estimate = d->estimate;
-    *bound = d->bound;
 }
 
 const struct decide_rows *

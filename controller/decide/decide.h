@@ -7,11 +7,9 @@
  *
  * Changes of the cluster are coalesced for a short time, and then the whole
  * order is computed again.  Without changes it is computed once a second,
- * because progress reduces the remaining demand.  Two stages that are about
- * equal keep their previous order (hysteresis.h), because a change of the
- * order reorders packets.  If the policy orders whole stages, they are ordered
- * only when one begins or ends, or the policy changes; at other times they
- * keep their ranks.
+ * because progress reduces the remaining demand.  If the policy orders whole
+ * stages, they are ordered only when one begins or ends, or the policy
+ * changes; at other times they keep their ranks.
  *
  * decide-problem.h collects the input, job-assignment.h assigns ranks and
  * levels, decide-rows.h keeps the result for reports.
@@ -53,11 +51,6 @@ void decide_touch(struct decide *);
 bool decide_run(struct decide *, long long now);
 bool decide_is_settled(const struct decide *);
 void decide_wait(const struct decide *);
-
-/* Returns the number of stages of the last order, and the sum of their
- * completion times, estimated and as a lower bound, in seconds. */
-void decide_quality(const struct decide *, int *n_stages, double *estimate,
-                    double *bound);
 
 /* The last order for reports; valid until the next one. */
 const struct decide_rows *decide_last(const struct decide *);

@@ -97,8 +97,8 @@ decision_log_last(const struct decision_log *log)
 }
 
 /* Returns {"id", "at", "kind", "subject", "actor", "reason"}. */
-struct json *
-decision_to_json(const struct decision *d)
+static struct json *
+to_json(const struct decision *d)
 {
     struct json *json = json_object_create();
 
@@ -126,7 +126,7 @@ decision_log_to_json(const struct decision_log *log, uint64_t after,
         id = log->last - limit;
     }
     while ((d = decision_log_after(log, id)) != NULL) {
-        json_array_add(array, decision_to_json(d));
+        json_array_add(array, to_json(d));
         id = d->id;
     }
     json_put_integer(json, "last", log->last);

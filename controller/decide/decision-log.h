@@ -63,7 +63,6 @@ const struct decision *decision_log_after(const struct decision_log *,
                                           uint64_t id);
 uint64_t decision_log_last(const struct decision_log *);
 
-struct json *decision_to_json(const struct decision *);
 struct json *decision_log_to_json(const struct decision_log *,
                                   uint64_t after, size_t limit);
 

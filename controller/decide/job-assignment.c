@@ -11,7 +11,6 @@
 #include "controller/decide/decide-problem.h"
 #include "controller/model/cluster.h"
 #include "order/order.h"
-#include "order/result/hysteresis.h"
 #include "order/result/job-ends.h"
 #include "order/result/slack.h"
 #include "policies/policy.h"
@@ -94,47 +93,31 @@ first_weights_place(struct job_assignments *assigned,
             move_forward(assigned, k, bytes[assigned->jobs[k].dj->stage]);
         }
     }
-    for (size_t k = 0; k < assigned->n_jobs; k++) {
-        assigned->jobs[k].rank = k;
-    }
     free(bytes);
 }
 
-/* Most ranks that hysteresis moves a job back. */
-#define MAX_PASSES 16
-
+/* Returns true if 'a' and 'b' are of one stage in an order of 'whole' stages,
+ * or equal trials of one search. */
 static bool
-was_behind(const struct slack_job *a, const struct slack_job *b)
+are_alike(const struct job_assignment *a, const struct job_assignment *b,
+          bool whole)
 {
-    const struct job *ja = ((const struct decide_job *) a->owner)->job;
-    const struct job *jb = ((const struct decide_job *) b->owner)->job;
+    size_t group = a->dj->traits.group;
 
-    return (ja->level >= 0 && jb->level >= 0 && !ja->forced && !jb->forced
-            && ja->rank > jb->rank);
+    return ((whole ? a->dj->stage == b->dj->stage
+                   : group && group == b->dj->traits.group)
+            && a->moved == b->moved
+            && decide_override_class(a->dj) == decide_override_class(b->dj));
 }
 
-/* Restores the previous order of neighbors if their slack differs by at most
- * 'tolerance' times the later completion time of their stages. */
 static void
-keep_old_order(const struct order_result *r, double tolerance,
-               struct slack_job *jobs, size_t n)
+number_ranks(struct job_assignments *assigned, bool whole)
 {
-    bool again = true;
+    struct job_assignment *jobs = assigned->jobs;
 
-    for (int pass = 0; again && pass < MAX_PASSES; pass++) {
-        again = false;
-        for (size_t i = 1; i < n; i++) {
-            struct slack_job *a = &jobs[i - 1], *b = &jobs[i];
-            double end = MAX(r->completion[a->stage], r->completion[b->stage]);
-
-            if (was_behind(a, b) && b->slack - a->slack <= tolerance * end) {
-                struct slack_job tmp = *a;
-
-                *a = *b;
-                *b = tmp;
-                again = true;
-            }
-        }
+    for (size_t k = 1; k < assigned->n_jobs; k++) {
+        jobs[k].rank =
+            jobs[k - 1].rank + !are_alike(&jobs[k - 1], &jobs[k], whole);
     }
 }
 
@@ -142,14 +125,6 @@ static int
 override_class(const struct slack_job *job)
 {
     return decide_override_class(job->owner);
-}
-
-/* Returns true if 'a' and 'b' are of one stage and no override of a job
- * separates them. */
-static bool
-are_alike(const struct slack_job *a, const struct slack_job *b)
-{
-    return a->stage == b->stage && override_class(a) == override_class(b);
 }
 
 /* Sorts by the class of the override; a stable sort. */
@@ -195,9 +170,6 @@ assign_by_slack(struct job_assignments *assigned,
         jobs[i] = to_slack_job(dp, &dp->jobs[i]);
     }
     slack_assign(dp->op, r, &policy->order, jobs, dp->n_jobs);
-    if (!whole) {
-        keep_old_order(r, policy->hysteresis, jobs, dp->n_jobs);
-    }
     sort_by_override(jobs, dp->n_jobs);
     if (!whole) {
         slack_set_levels(dp->op, policy->n_levels, jobs, dp->n_jobs);
@@ -213,9 +185,6 @@ assign_by_slack(struct job_assignments *assigned,
             .dj = jobs[k].owner,
             .level = jobs[k].level,
             .slack = jobs[k].slack,
-            .rank = k ? assigned->jobs[k - 1].rank
-                            + !(whole && are_alike(&jobs[k - 1], &jobs[k]))
-                      : 0,
         };
     }
     free(jobs);
@@ -228,7 +197,6 @@ assign_by_order(struct job_assignments *assigned,
     for (size_t k = 0; k < r->n; k++) {
         assigned->jobs[k] =
             (struct job_assignment){ .dj = &dp->jobs[r->order[k]],
-                                     .rank = k,
                                      .level = r->level[r->order[k]] };
     }
 }
@@ -300,7 +268,7 @@ predict_ends(const struct decide_problem *dp, struct order_problem *op,
     for (size_t i = 0; i < op->n_stages; i++) {
         order_problem_set_release(op, i, 0, isolated[i]);
     }
-    hysteresis_estimate(op, order, ends);
+    order_estimate(op, order, ends);
     for (size_t i = 0; i < op->n_stages; i++) {
         order_problem_set_release(op, i, 0, 0);
     }
@@ -325,8 +293,8 @@ compare_places(const void *a_, const void *b_)
             : a->dj < b->dj ? -1 : a->dj > b->dj);
 }
 
-/* Stores in 'ends' when each stage of 'dp', whose iterations are ordered, ends
- * if no other begins; see job-ends.h. */
+/* Stores in 'ends' when each stage of 'dp' ends if its iterations are ordered
+ * and no other stage begins; see job-ends.h. */
 static void
 predict_iterating(const struct decide_problem *dp, double *ends)
 {
@@ -443,6 +411,7 @@ job_assignments_init(struct job_assignments *assigned,
     }
     decide_override_levels(policy, assigned->jobs, assigned->n_jobs);
     first_weights_place(assigned, policy);
+    number_ranks(assigned, order_is_whole(policy->order.kind));
     mark_waiting(assigned, dp->op->n_ports,
                  order_classes[policy->order.kind].service
                  == ORDER_SERVICE_SHARE);

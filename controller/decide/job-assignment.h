@@ -31,7 +31,8 @@ struct policy;
 
 struct job_assignment {
     const struct decide_job *dj;
-    int rank;                   /* 0 first; jobs of a whole stage share it. */
+    int rank;                   /* 0 first; jobs of a whole stage share it, and
+                                 * trials that are equal. */
     int level;                  /* 0 to the policy's n_levels - 1. */
     double slack;               /* Seconds; 0 unless stages are ordered. */
     bool moved;                 /* Of a job that starts. */
@@ -61,7 +62,7 @@ void job_assignments_uninit(struct job_assignments *);
 /* Sets 'completions' to the times at which the stages end if their iterations
  * are ordered, see job-ends.h; for more than JOB_ENDS_MAX jobs, if the stages
  * are served as a whole, in the order of 'stages'.  'whole' is their problem,
- * whose isolated times are removed. */
+ * without its isolated times afterwards. */
 void job_assignments_predict(struct job_assignments *,
                              const struct decide_problem *,
                              struct order_problem *whole);

@@ -47,11 +47,6 @@ static const char schema[] =
     "  began INTEGER NOT NULL, cojob TEXT NOT NULL, rung INTEGER NOT NULL,"
     "  policy TEXT NOT NULL, record TEXT NOT NULL);"
     "CREATE INDEX IF NOT EXISTS other_at ON other (at);"
-    "CREATE TABLE IF NOT EXISTS orders (at INTEGER NOT NULL,"
-    "  policy TEXT NOT NULL, version INTEGER NOT NULL,"
-    "  stages INTEGER NOT NULL, estimate_s REAL NOT NULL,"
-    "  bound_s REAL NOT NULL);"
-    "CREATE INDEX IF NOT EXISTS orders_at ON orders (at);"
     "CREATE TABLE IF NOT EXISTS port (at INTEGER NOT NULL,"
     "  port TEXT NOT NULL, ms INTEGER NOT NULL, bytes INTEGER NOT NULL,"
     "  capacity_bps REAL NOT NULL, all_bytes INTEGER NOT NULL);"
@@ -59,7 +54,7 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS cut (at INTEGER NOT NULL);"
     "PRAGMA user_version = " OVS_STRINGIZE(USER_VERSION) ";";
 
-enum table { STAGE, OTHER, ORDERS, PORT, N_TABLES };
+enum table { STAGE, OTHER, PORT, N_TABLES };
 
 static const struct table_class {
     const char *name;
@@ -74,10 +69,6 @@ static const struct table_class {
     [OTHER] = {
         "other", "others", "record, policy",
         "INSERT INTO other VALUES (?, ?, ?, ?, ?, ?)",
-    },
-    [ORDERS] = {
-        "orders", "orders", "at, policy, version, stages, estimate_s, bound_s",
-        "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)",
     },
     [PORT] = {
         "port", "ports", "at, port, ms, bytes, all_bytes, capacity_bps",
@@ -266,20 +257,6 @@ history_add_stage(struct history *h, const struct history_stage *s)
 }
 
 void
-history_add_order(struct history *h, const struct history_order *o)
-{
-    sqlite3_stmt *stmt = begin_row(h, ORDERS);
-
-    sqlite3_bind_int64(stmt, 1, o->at);
-    sqlite3_bind_text(stmt, 2, o->policy, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(stmt, 3, o->version);
-    sqlite3_bind_int(stmt, 4, o->n_stages);
-    sqlite3_bind_double(stmt, 5, o->estimate_s);
-    sqlite3_bind_double(stmt, 6, o->bound_s);
-    end_row(h, stmt);
-}
-
-void
 history_add_port(struct history *h, const struct history_port *p)
 {
     sqlite3_stmt *stmt = begin_row(h, PORT);
@@ -355,7 +332,6 @@ cut(struct history *h)
         int64_t first = query_integer(
             h, "SELECT min(at) FROM (SELECT min(at) AS at FROM stage"
                " UNION ALL SELECT min(at) FROM other"
-               " UNION ALL SELECT min(at) FROM orders"
                " UNION ALL SELECT min(at) FROM port)");
         double share = 1 - CUT_TO * h->max_bytes / bytes;
         int64_t at = first + (age_clock(h) - first) * share;
@@ -378,7 +354,6 @@ complete_since(const struct history *h)
 {
     return query_integer(h, "SELECT max(at) FROM (SELECT min(at) AS at"
                             " FROM stage UNION ALL SELECT min(at) FROM other"
-                            " UNION ALL SELECT min(at) FROM orders"
                             " UNION ALL SELECT min(at) FROM port)");
 }
 

@@ -3,7 +3,7 @@
 #ifndef HISTORY_H
 #define HISTORY_H 1
 
-/* History of stages, orders and the use of ports, in a file.
+/* History of stages and the use of ports, in a file.
  *
  * To compare policies, weeks of stages are needed; the controller's memory has
  * hours of them and ends with the process.  The history is a SQLite database
@@ -49,15 +49,6 @@ struct history_stage {
     const struct json *record;  /* As in "controller/stages". */
 };
 
-/* An order that differs from the previous one. */
-struct history_order {
-    int64_t at;                 /* Epoch ms. */
-    const char *policy;
-    int64_t version;
-    int n_stages;
-    double estimate_s, bound_s; /* Sums of completion times. */
-};
-
 /* Traffic of one port in the 'ms' before 'at'. */
 struct history_port {
     int64_t at;                 /* Epoch ms. */
@@ -75,7 +66,6 @@ char *history_open(const char *file, int64_t max_bytes, struct history **);
 void history_close(struct history *);
 
 void history_add_stage(struct history *, const struct history_stage *);
-void history_add_order(struct history *, const struct history_order *);
 void history_add_port(struct history *, const struct history_port *);
 
 /* Deletes old rows and returns their space to the file system: up to 10,000 of
@@ -86,9 +76,8 @@ void history_run(struct history *);
 void history_wait(const struct history *);
 
 /* Returns {KIND: [...]}: the last 'limit' rows after 'since', epoch ms, oldest
- * first.  'kind' is "stages", those that were announced, "others", "orders" or
- * "ports"; returns NULL for others.
- * Includes rows that have not been written yet. */
+ * first.  'kind' is "stages", those that were announced, "others" or "ports";
+ * returns NULL for others.  Includes rows that have not been written yet. */
 struct json *history_to_json(struct history *, const char *kind, int64_t since,
                              size_t limit);
 

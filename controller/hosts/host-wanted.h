@@ -45,8 +45,8 @@ struct host_wanted {
     int64_t *ranks, *levels;
     double *weights;
     size_t n;           /* Of each array. */
-    const char **owned; /* "COJOB/JOB" of cojobs with a user, also those whose
-                         * processes on the host are not admitted. */
+    const char **owned; /* "COJOB/JOB" of cojobs with a user, also those
+                         * without an admitted process on the host. */
     int64_t *owners;    /* The users. */
     size_t n_owned;     /* Of both arrays. */
 };

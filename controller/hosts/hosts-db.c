@@ -47,6 +47,7 @@ struct hosts_db {
     struct cluster *cluster;
     unsigned int seqno;         /* Of the database, last loaded. */
     int64_t version;            /* Largest version of any row. */
+    int64_t stored;             /* Of these, that the database has. */
     long long written_at;       /* time_msec() when an order was last written,
                                  * 0 before the first. */
     int64_t generation;         /* Largest generation of any row. */
@@ -148,6 +149,7 @@ load_rows(struct hosts_db *hdb)
             host->wants = true;
             host_set_wanted(host, wanted->version);
         }
+        hdb->stored = MAX(hdb->stored, wanted->version);
         hdb->version = MAX(hdb->version, wanted->version);
         hdb->generation = MAX(hdb->generation, wanted->generation);
     }
@@ -502,6 +504,13 @@ int64_t
 hosts_db_version(const struct hosts_db *hdb)
 {
     return hdb->version;
+}
+
+struct stage_rows
+hosts_db_rows(const struct hosts_db *hdb)
+{
+    return (struct stage_rows){ .written = hdb->dirty ? -1 : hdb->version,
+                                .stored = hdb->stored };
 }
 
 /* Returns the age of the last order in seconds, -1 if none was written. */

@@ -32,6 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/model/stage-start.h"
+
 struct cluster;
 struct host;
 struct hosts_db;
@@ -50,6 +52,7 @@ void hosts_db_run(struct hosts_db *);
 /* Newest generation and version of all rows. */
 int64_t hosts_db_generation(const struct hosts_db *);
 int64_t hosts_db_version(const struct hosts_db *);
+struct stage_rows hosts_db_rows(const struct hosts_db *);
 double hosts_db_order_age(const struct hosts_db *);
 
 /* Returns {"facts": [{"host", "agent", "health"}]}: version and health of the

@@ -57,11 +57,12 @@ enum offence_kind { FORGED, REFUSED, DISOBEYED, N_OFFENCES };
 struct pair_host {
     struct peer *peers; /* As last reported. */
     size_t n_peers;
-    bool knows;      /* The agent has reported its peers on this
-                      * connection. */
-    bool sent;       /* Keys were sent on this connection. */
-    bool changed;    /* There may be keys to send. */
-    uint64_t forged; /* As last reported. */
+    bool knows;         /* The agent has reported its peers on this
+                         * connection. */
+    bool sent;          /* Keys were sent on this connection. */
+    unsigned int seqno; /* Of the last keys; less than that of struct
+                         * pair_keys: there may be others. */
+    uint64_t forged;    /* As last reported. */
     struct offence offences[N_OFFENCES];
 };
 
@@ -72,6 +73,7 @@ struct pair_keys {
                             * revoked: what is not reported is no host's. */
     long long renew_at;    /* time_msec(). */
     long long expired_at;  /* When claims were looked through. */
+    unsigned int seqno;    /* Grows when there may be keys for each host. */
     struct hmap addresses; /* Of struct address. */
     struct shash hosts;    /* Name -> struct pair_host. */
 };
@@ -141,17 +143,10 @@ pair_keys_destroy(struct pair_keys *pk)
     free(pk);
 }
 
-/* There may be something to send to each host. */
-static void
-touch_all(struct pair_keys *pk)
+unsigned int
+pair_keys_seqno(const struct pair_keys *pk)
 {
-    struct shash_node *node;
-
-    SHASH_FOR_EACH (node, &pk->hosts) {
-        struct pair_host *host = node->data;
-
-        host->changed = true;
-    }
+    return pk->seqno;
 }
 
 void
@@ -160,7 +155,7 @@ pair_keys_renew(struct pair_keys *pk)
     randombytes_buf(pk->master, sizeof pk->master);
     pk->epoch++;
     pk->renew_at = time_msec() + RENEW_MS;
-    touch_all(pk);
+    pk->seqno++;
 }
 
 /* Ends claims that were not repeated, at most once a second: it looks at
@@ -181,7 +176,7 @@ expire_claims(struct pair_keys *pk)
             if (a->hosts[i] && now > a->at[i] + CLAIM_MS) {
                 free(a->hosts[i]);
                 a->hosts[i] = NULL;
-                touch_all(pk);
+                pk->seqno++;
             }
         }
         if (!a->hosts[0] && !a->hosts[1]) {
@@ -198,7 +193,7 @@ pair_keys_run(struct pair_keys *pk, bool revoked)
     }
     if (revoked && pk->grace_until && time_msec() >= pk->grace_until) {
         pk->grace_until = 0;
-        touch_all(pk);
+        pk->seqno++;
     }
 }
 
@@ -242,7 +237,7 @@ claim(struct pair_keys *pk, const char *host, const struct in6_addr *ip)
     if (i < 2) {
         if (!a->hosts[i]) {
             a->hosts[i] = xstrdup(host);
-            touch_all(pk);
+            pk->seqno++;
         }
         a->at[i] = time_msec();
     }
@@ -308,7 +303,7 @@ learn_peers(struct pair_host *host, const struct telemetry_report *r,
             peers[i].sent = nullable_xstrdup(before->sent);
             peers[i].epoch = before->epoch;
         } else {
-            host->changed = true;
+            host->seqno = 0;
         }
     }
     forget_peers(host);
@@ -335,11 +330,11 @@ pair_keys_learn(struct pair_keys *pk, const struct telemetry_report *r,
     if (!first && r->shim.known) {
         note_offence(host, FORGED, &in6addr_any, forged, host->forged);
     }
-    host->forged = forged;
+    host->forged = r->shim.known ? forged : host->forged;
     if (!r->knows_peers) {
         return;
     }
-    host->changed |= !host->knows;
+    host->seqno = host->knows ? host->seqno : 0;
     learn_peers(host, r, !host->knows);
     host->knows = true;
     for (size_t i = 0; i < r->n_own; i++) {
@@ -365,7 +360,7 @@ pair_keys_forget(struct pair_keys *pk, const char *name)
             }
         }
     }
-    touch_all(pk);
+    pk->seqno++;
 }
 
 static void
@@ -434,10 +429,10 @@ pair_keys_take(struct pair_keys *pk, const char *name)
     struct pair_host *host = shash_find_data(&pk->hosts, name);
     struct json *changes;
 
-    if (!host || !host->knows || !host->changed) {
+    if (!host || !host->knows || host->seqno == pk->seqno) {
         return NULL;
     }
-    host->changed = false;
+    host->seqno = pk->seqno;
     changes = json_array_create_empty();
     for (size_t i = 0; i < host->n_peers; i++) {
         add_change(pk, name, &host->peers[i], changes);

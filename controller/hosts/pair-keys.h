@@ -54,6 +54,10 @@ void pair_keys_learn(struct pair_keys *, const struct telemetry_report *,
                      bool first);
 void pair_keys_forget(struct pair_keys *, const char *host);
 
+/* Changes when there may be something for other hosts than those that have
+ * reported since; never 0. */
+unsigned int pair_keys_seqno(const struct pair_keys *);
+
 /* Returns what 'host' does not have yet, an array of docs/interfaces.md, NULL
  * if there is nothing.  The caller has to send it. */
 struct json *pair_keys_take(struct pair_keys *, const char *host);

@@ -8,9 +8,11 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/name.h"
 #include "controller/hosts/pair-keys.h"
+#include "controller/hosts/rpc-watch.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/telemetry-report.h"
@@ -18,6 +20,7 @@
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
+#include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
 #include "packets.h"
 #include "socket-util.h"
@@ -35,10 +38,12 @@ COVERAGE_DEFINE(telemetry_bad_message);
 COVERAGE_DEFINE(telemetry_lease);
 COVERAGE_DEFINE(telemetry_stranger);
 
-#define MAX_CONNECTIONS 4096    /* At the same time. */
+/* Files for everything but connections of agents: databases, switches,
+ * clients. */
+#define OTHER_FILES 1024
 
 /* Connections of one address without a report.  With HELLO_MS, one machine
- * holds at most this part of MAX_CONNECTIONS. */
+ * holds at most this part of all. */
 #define MAX_STRANGERS 128
 #define MAX_MESSAGE (1024 * 1024)       /* Bytes of one message. */
 #define MAX_BACKLOG (64 * 1024) /* Bytes that an agent has not read yet. */
@@ -52,9 +57,9 @@ COVERAGE_DEFINE(telemetry_stranger);
  * their controller may come before the next one leads. */
 #define STANDBY_MS 1000
 
-/* A host without a report for this time is disconnected; agents report every
- * 200 ms.  Its connection is closed later, since the agent may only be late.
- */
+/* A host without a report for this time is disconnected; agents report once a
+ * second, and each change within 200 ms.  Its connection is closed later,
+ * since the agent may only be late. */
 #define SILENT_MS 4000
 #define RX_TIMEOUT_MS 10000
 
@@ -62,15 +67,22 @@ COVERAGE_DEFINE(telemetry_stranger);
 #define ALIVE_MS 1000
 
 #define LEASE_MS 1000           /* Time between two leases. */
+#define KEYS_MS 100             /* Between two looks at the keys of all. */
+
+/* Time between two reports of a job with new bytes, and nothing else.  A
+ * millisecond for each agent keeps all of them at a thousand a second. */
+#define COUNTERS_MIN_MS 200
+#define COUNTERS_MAX_MS 1000
 
 /* Most rows of the hosts database that all agents write in a second.  A RAFT
  * cluster handles 250 transactions, and orders must not wait for them. */
 #define REPORTS_PER_S 20
 
 struct connection {
-    struct ovs_list node;       /* In struct telemetry's 'connections'. */
-    struct jsonrpc *rpc;
-    struct stream *stream;      /* Of 'rpc', for the certificate. */
+    struct ovs_list node;       /* In 'strangers' or 'agents' of struct
+                                 * telemetry. */
+    struct rpc_watched watched; /* Has the connection itself. */
+    struct stream *stream;      /* Of that, for the certificate. */
     char *peer;                 /* Address of the client, as in "ssl:10.0.0.1",
                                  * NULL for a local client. */
     char *host;                 /* NULL before the first message. */
@@ -78,16 +90,22 @@ struct connection {
                                  * start before the first report. */
     unsigned int received;      /* Bytes up to the last message. */
     bool leased;                /* A lease has been sent. */
-    bool replaced;              /* The host has a newer connection. */
 };
 
 struct telemetry {
     struct pstream *pstream;
     struct cluster *cluster;
-    struct pair_keys *keys;             /* Of this leader. */
-    struct ovs_list connections;        /* Of struct connection. */
-    size_t n_connections;
+    struct rpc_watch *watch;   /* Of all connections. */
+    struct pair_keys *keys;    /* Of this leader. */
+    unsigned int keys_seqno;   /* Of 'keys', last sent to all. */
+    long long next_keys;       /* time_msec(). */
+    struct ovs_list strangers; /* Connections without a report, the oldest
+                                * first. */
+    struct ovs_list agents;    /* Others, by 'last_rx'. */
+    struct shash by_host;      /* These, by the name of the host. */
+    size_t n_connections, max_connections;
     bool open;                  /* The controller leads. */
+    bool unleased;              /* There are new agents. */
     long long next_lease;       /* time_msec(). */
 };
 
@@ -116,8 +134,10 @@ telemetry_check_remote(const char *passive)
             && is_loopback(&ss))) {
         return NULL;
     }
-    return xasprintf("%s: not without TLS, \"pssl:PORT\" and, on the loopback "
-                     "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
+    return xasprintf(
+        "%s: not without TLS; expected \"pssl:PORT\" and, on the loopback "
+        "only, \"ptcp:PORT:127.0.0.1\"",
+        passive);
 }
 
 char *
@@ -137,21 +157,54 @@ telemetry_check_host(const char *passive, const char *name, const char *known,
     return NULL;
 }
 
-/* Listens on 'remote' ("punix:", "ptcp:", "pssl:", or "unix:" for "punix:").
- * Returns NULL or a message that the caller must free. */
+/* Lets the process have files for '*max' connections; if that is 0, for
+ * TELEMETRY_MAX_AGENTS or as many as it may have.  Returns NULL or a message
+ * that the caller must free. */
+static char *
+reserve_files(size_t *max)
+{
+    size_t wanted = (*max ? *max : TELEMETRY_MAX_AGENTS) + OTHER_FILES;
+    struct rlimit files;
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur < wanted) {
+        files.rlim_cur = MIN(files.rlim_max, wanted);
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur < (*max ? wanted : 2 * OTHER_FILES)) {
+        return xasprintf("--max-agents: %" PRIuSIZE
+                         " open files are needed and "
+                         "%" PRIuSIZE " are allowed; expected a larger limit, "
+                         "such as LimitNOFILE=65536, or fewer agents",
+                         wanted, (size_t) files.rlim_cur);
+    } else if (files.rlim_cur < wanted) {
+        VLOG_WARN("only %" PRIuSIZE " files may be open, which is enough for "
+                  "%" PRIuSIZE " agents",
+                  (size_t) files.rlim_cur,
+                  (size_t) files.rlim_cur - OTHER_FILES);
+    }
+    *max = MIN(wanted, files.rlim_cur) - OTHER_FILES;
+    return NULL;
+}
+
+/* Listens on 'remote' ("punix:", "ptcp:", "pssl:", or "unix:" for "punix:"),
+ * for 'max' connections; 0 is the default.  Returns NULL or a message that the
+ * caller must free. */
 char *
-telemetry_create(const char *remote, struct cluster *cluster,
+telemetry_create(const char *remote, size_t max, struct cluster *cluster,
                  struct telemetry **tp)
 {
     char *passive = xasprintf("%s%s", remote[0] == 'p' ? "" : "p", remote);
     char *message = telemetry_check_remote(passive);
     struct telemetry *t = xzalloc(sizeof *t);
-    int error = message ? 0 : jsonrpc_pstream_open(passive, &t->pstream, 0);
+    int error = 0;
 
+    message = message ? message : reserve_files(&max);
+    error = message ? 0 : jsonrpc_pstream_open(passive, &t->pstream, 0);
     if (error) {
-        message = xasprintf("%s: cannot listen (%s), \"unix:PATH\", "
-                            "\"ptcp:PORT:127.0.0.1\" and \"pssl:PORT\" are "
-                            "allowed", remote, ovs_strerror(error));
+        message = xasprintf("%s: cannot listen (%s); expected \"unix:PATH\", "
+                            "\"ptcp:PORT:127.0.0.1\" or \"pssl:PORT\"",
+                            remote, ovs_strerror(error));
     }
     free(passive);
     if (message) {
@@ -159,8 +212,12 @@ telemetry_create(const char *remote, struct cluster *cluster,
         t = NULL;
     } else {
         t->cluster = cluster;
+        t->max_connections = max;
+        t->watch = rpc_watch_create();
         t->keys = pair_keys_create();
-        ovs_list_init(&t->connections);
+        ovs_list_init(&t->strangers);
+        ovs_list_init(&t->agents);
+        shash_init(&t->by_host);
     }
     *tp = t;
     return message;
@@ -174,10 +231,12 @@ connection_destroy(struct telemetry *t, struct connection *conn)
 
         host->connected = false;
         t->cluster->changes++;
+        shash_find_and_delete(&t->by_host, conn->host);
     }
     ovs_list_remove(&conn->node);
     t->n_connections--;
-    jsonrpc_close(conn->rpc);
+    rpc_watch_remove(t->watch, &conn->watched);
+    jsonrpc_close(conn->watched.rpc);
     free(conn->peer);
     free(conn->host);
     free(conn);
@@ -191,10 +250,14 @@ telemetry_destroy(struct telemetry *t)
     if (!t) {
         return;
     }
-    LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
+    ovs_list_push_back_all(&t->strangers, &t->agents);
+    LIST_FOR_EACH_SAFE(conn, node, &t->strangers)
+    {
         connection_destroy(t, conn);
     }
+    shash_destroy(&t->by_host);
     pair_keys_destroy(t->keys);
+    rpc_watch_destroy(t->watch);
     pstream_close(t->pstream);
     free(t);
 }
@@ -223,9 +286,8 @@ limit_strangers(struct telemetry *t, const struct connection *new)
     if (!new->peer) {
         return;
     }
-    LIST_FOR_EACH (conn, node, &t->connections) {
-        if (!conn->host && !conn->replaced && conn->peer
-            && !strcmp(conn->peer, new->peer)) {
+    LIST_FOR_EACH (conn, node, &t->strangers) {
+        if (conn->peer && !strcmp(conn->peer, new->peer)) {
             oldest = oldest ? oldest : conn;
             n++;
         }
@@ -245,15 +307,15 @@ accept_connections(struct telemetry *t)
     struct stream *stream;
     int error = 0;
 
-    while (t->n_connections < MAX_CONNECTIONS
+    while (t->n_connections < t->max_connections
            && !(error = pstream_accept(t->pstream, &stream))) {
         struct connection *conn = xzalloc(sizeof *conn);
 
-        conn->rpc = jsonrpc_open(stream);
+        rpc_watch_add(t->watch, &conn->watched, jsonrpc_open(stream));
         conn->stream = stream;
         conn->peer = address_of(stream_get_name(stream));
         conn->last_rx = time_msec();
-        ovs_list_push_back(&t->connections, &conn->node);
+        ovs_list_push_back(&t->strangers, &conn->node);
         t->n_connections++;
         limit_strangers(t, conn);
     }
@@ -280,23 +342,24 @@ set_connection_host(struct telemetry *t, struct connection *conn,
                     const char *host)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(20, 100);
-    struct connection *other;
+    struct connection *other = shash_find_data(&t->by_host, host);
 
-    LIST_FOR_EACH (other, node, &t->connections) {
-        if (other != conn && other->host && !strcmp(other->host, host)) {
-            if (time_msec() < other->last_rx + ALIVE_MS) {
-                host_take_turn(cluster_get_host(t->cluster, host), other->peer,
-                               conn->peer);
-            }
-            free(other->host);
-            other->host = NULL;
-            other->replaced = true;
+    if (other) {
+        if (time_msec() < other->last_rx + ALIVE_MS) {
+            host_take_turn(cluster_get_host(t->cluster, host), other->peer,
+                           conn->peer);
         }
+        shash_find_and_delete(&t->by_host, host);
+        free(other->host);
+        other->host = NULL; /* The host stays connected. */
+        connection_destroy(t, other);
     }
     conn->host = xstrdup(host);
+    shash_add(&t->by_host, host, conn);
+    t->unleased = true;
     set_address(cluster_get_host(t->cluster, host), conn->peer);
     VLOG_INFO_RL(&rl, "%s: agent connected (%s)", host,
-                 jsonrpc_get_name(conn->rpc));
+                 jsonrpc_get_name(conn->watched.rpc));
 }
 
 /* Returns an error unless the client of 'conn' may speak for 'host'. */
@@ -339,6 +402,9 @@ handle_report(struct telemetry *t, struct connection *conn,
         return error;
     }
     error = check_client(t, conn, report->host);
+    if (!error && first && !report->has_counters) {
+        error = xstrdup("the first report has no 'ports'");
+    }
     if (!error) {
         if (first) {
             set_connection_host(t, conn, report->host);
@@ -357,8 +423,8 @@ handle_message(struct telemetry *t, struct connection *conn,
                struct jsonrpc_msg *msg)
 {
     if (msg->type == JSONRPC_REQUEST && !strcmp(msg->method, "echo")) {
-        jsonrpc_send(conn->rpc, jsonrpc_create_reply(json_clone(msg->params),
-                                                     msg->id));
+        jsonrpc_send(conn->watched.rpc,
+                     jsonrpc_create_reply(json_clone(msg->params), msg->id));
         return NULL;
     } else if (msg->type == JSONRPC_NOTIFY
                && !strcmp(msg->method, "telemetry")) {
@@ -367,9 +433,10 @@ handle_message(struct telemetry *t, struct connection *conn,
     return xasprintf("unexpected %s", jsonrpc_msg_type_to_string(msg->type));
 }
 
-/* Sends the agent its new keys, which must never be logged. */
+/* Sends the agent its new keys, which must never be logged, and waits for what
+ * comes next. */
 static void
-send_keys(struct telemetry *t, struct connection *conn)
+finish_connection(struct telemetry *t, struct connection *conn)
 {
     struct json *keys =
         conn->host ? pair_keys_take(t->keys, conn->host) : NULL;
@@ -377,23 +444,18 @@ send_keys(struct telemetry *t, struct connection *conn)
     if (keys) {
         struct quiet_rpc quiet = quiet_rpc_begin();
 
-        jsonrpc_send(conn->rpc,
+        jsonrpc_send(conn->watched.rpc,
                      jsonrpc_create_notify("keys", json_array_create_1(keys)));
         quiet_rpc_end(&quiet);
     }
+    rpc_watch_ask(t->watch, &conn->watched, t->open);
 }
 
 /* Returns true if an agent should have reported since its last report. */
 static bool
 is_silent(const struct connection *conn)
 {
-    return conn->host && time_msec() > conn->last_rx + SILENT_MS;
-}
-
-static int
-rx_timeout(const struct connection *conn)
-{
-    return conn->host ? RX_TIMEOUT_MS : HELLO_MS;
+    return time_msec() > conn->last_rx + SILENT_MS;
 }
 
 /* Returns NULL, or why the connection must be closed: "" if the agent closed
@@ -401,56 +463,35 @@ rx_timeout(const struct connection *conn)
 static char *
 run_connection(struct telemetry *t, struct connection *conn)
 {
+    struct jsonrpc *rpc = conn->watched.rpc;
     struct jsonrpc_msg *msg;
     int status;
 
-    if (conn->replaced) {
-        return xstrdup("");
-    } else if (conn->host && cluster_has_revoked(t->cluster, conn->host)) {
-        return xstrdup("an operator has revoked the host");
-    }
-    jsonrpc_run(conn->rpc);
-    for (int i = 0; i < MAX_BURST && !jsonrpc_recv(conn->rpc, &msg); i++) {
+    jsonrpc_run(rpc);
+    for (int i = 0; i < MAX_BURST && !jsonrpc_recv(rpc, &msg); i++) {
         char *error;
 
-        conn->received = jsonrpc_get_received_bytes(conn->rpc);
+        conn->received = jsonrpc_get_received_bytes(rpc);
         error = handle_message(t, conn, msg);
         jsonrpc_msg_destroy(msg);
-        if (conn->host) {       /* Others have to report in time. */
-            conn->last_rx = time_msec();
-        }
         if (error) {
             return error;
+        } else if (conn->host) { /* Others have to report in time. */
+            conn->last_rx = time_msec();
+            ovs_list_remove(&conn->node);
+            ovs_list_push_back(&t->agents, &conn->node);
         }
     }
-    status = jsonrpc_get_status(conn->rpc);
+    status = jsonrpc_get_status(rpc);
     if (status) {
         return xstrdup(status == EOF ? "" : ovs_strerror(status));
-    } else if (jsonrpc_get_received_bytes(conn->rpc) - conn->received
+    } else if (jsonrpc_get_received_bytes(rpc) - conn->received
                > MAX_MESSAGE) {
         return xasprintf("a message has more than %d bytes", MAX_MESSAGE);
-    } else if (jsonrpc_get_backlog(conn->rpc) > MAX_BACKLOG) {
+    } else if (jsonrpc_get_backlog(rpc) > MAX_BACKLOG) {
         return xasprintf("its unread data exceeds %d bytes", MAX_BACKLOG);
-    } else if (time_msec() > conn->last_rx + rx_timeout(conn)) {
-        return xasprintf("no %s for %d ms", conn->host ? "message" : "report",
-                         rx_timeout(conn));
     }
     return NULL;
-}
-
-/* A host whose agent is silent counts as disconnected until its next
- * report. */
-static void
-check_host(struct telemetry *t, const struct connection *conn)
-{
-    struct host *host = (conn->host ? cluster_get_host(t->cluster, conn->host)
-                         : NULL);
-
-    if (host && is_silent(conn)) {
-        host->silent_at = time_msec();
-        t->cluster->changes += host->connected;
-        host->connected = false;
-    }
 }
 
 static void
@@ -462,7 +503,8 @@ drop_connection(struct telemetry *t, struct connection *conn,
     if (*error) {
         COVERAGE_INC(telemetry_bad_message);
         VLOG_WARN_RL(&rl, "%s: connection dropped: %.300s",
-                     conn->host ? conn->host : jsonrpc_get_name(conn->rpc),
+                     conn->host ? conn->host
+                                : jsonrpc_get_name(conn->watched.rpc),
                      error);
     } else if (conn->host) {
         VLOG_INFO_RL(&rl, "%s: agent disconnected", conn->host);
@@ -470,41 +512,106 @@ drop_connection(struct telemetry *t, struct connection *conn,
     connection_destroy(t, conn);
 }
 
-/* Returns true if the connection waits for the leadership of this
- * controller. */
-static bool
-may_wait(const struct connection *conn)
+/* Returns the time for which a connection may have no report. */
+static int
+hello_ms(const struct telemetry *t)
 {
-    return !conn->host && time_msec() <= conn->last_rx + STANDBY_MS;
+    return t->open ? HELLO_MS : STANDBY_MS;
+}
+
+/* Closes connections that have waited too long for a message.  A host whose
+ * agent is silent counts as disconnected until its next report. */
+static void
+check_times(struct telemetry *t)
+{
+    struct connection *conn;
+
+    LIST_FOR_EACH_SAFE(conn, node, &t->strangers)
+    {
+        if (time_msec() <= conn->last_rx + hello_ms(t)) {
+            break;
+        }
+        drop_connection(t, conn, t->open ? "no report for 2 s" : "");
+    }
+    LIST_FOR_EACH_SAFE(conn, node, &t->agents)
+    {
+        struct host *host = cluster_get_host(t->cluster, conn->host);
+
+        if (!is_silent(conn)) {
+            break;
+        }
+        host->silent_at = time_msec();
+        t->cluster->changes += host->connected;
+        host->connected = false;
+        if (time_msec() > conn->last_rx + RX_TIMEOUT_MS) {
+            drop_connection(t, conn, "no message for 10 s");
+        }
+    }
+}
+
+/* Begins or ends to lead. */
+static void
+set_open(struct telemetry *t, bool open)
+{
+    struct connection *conn;
+
+    if (open) {
+        pair_keys_destroy(t->keys);
+        t->keys = pair_keys_create();
+        t->keys_seqno = 0;
+    }
+    t->open = open;
+    LIST_FOR_EACH_SAFE(conn, node, &t->agents)
+    {
+        drop_connection(t, conn, "");
+    }
+    LIST_FOR_EACH (conn, node, &t->strangers) {
+        rpc_watch_ask(t->watch, &conn->watched, open);
+    }
+}
+
+/* Sends keys to the agents for which others have brought news. */
+static void
+run_keys(struct telemetry *t)
+{
+    struct connection *conn;
+
+    pair_keys_run(t->keys, t->cluster->n_revoked > 0);
+    if (t->keys_seqno != pair_keys_seqno(t->keys)
+        && time_msec() >= t->next_keys) {
+        t->keys_seqno = pair_keys_seqno(t->keys);
+        t->next_keys = time_msec() + KEYS_MS;
+        LIST_FOR_EACH (conn, node, &t->agents) {
+            finish_connection(t, conn);
+        }
+    }
 }
 
 /* Accepts connections and, if 'open', handles messages. */
 void
 telemetry_run(struct telemetry *t, bool open)
 {
-    struct connection *conn;
+    struct rpc_watched *watched;
 
-    if (open && !t->open) {
-        pair_keys_destroy(t->keys);
-        t->keys = pair_keys_create();
+    if (open != t->open) {
+        set_open(t, open);
     }
-    t->open = open;
-    pair_keys_run(t->keys, t->cluster->n_revoked > 0);
     accept_connections(t);
-    LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
-        char *error = (open ? run_connection(t, conn)
-                       : may_wait(conn) ? NULL : xstrdup(""));
+    rpc_watch_poll(t->watch);
+    while ((watched = rpc_watch_next(t->watch))) {
+        struct connection *conn =
+            CONTAINER_OF(watched, struct connection, watched);
+        char *error = open ? run_connection(t, conn) : NULL;
 
         if (error) {
             drop_connection(t, conn, error);
             free(error);
         } else {
-            check_host(t, conn);
+            finish_connection(t, conn);
         }
     }
-    LIST_FOR_EACH (conn, node, &t->connections) {
-        send_keys(t, conn);
-    }
+    check_times(t);
+    run_keys(t);
 }
 
 const struct pair_keys *
@@ -525,67 +632,102 @@ telemetry_wait(const struct telemetry *t)
     const struct connection *conn;
 
     pair_keys_wait(t->keys);
-    if (t->n_connections < MAX_CONNECTIONS) {
+    if (t->n_connections < t->max_connections) {
         pstream_wait(t->pstream);
     }
-    LIST_FOR_EACH (conn, node, &t->connections) {
-        jsonrpc_wait(conn->rpc);
-        if (t->open) {
-            jsonrpc_recv_wait(conn->rpc);
-        }
-        poll_timer_wait_until(conn->last_rx + 1
-                              + (!t->open ? STANDBY_MS
-                                 : is_silent(conn) ? RX_TIMEOUT_MS
-                                 : conn->host ? SILENT_MS : HELLO_MS));
+    rpc_watch_wait(t->watch);
+    if (!ovs_list_is_empty(&t->strangers)) {
+        conn = CONTAINER_OF(ovs_list_front(&t->strangers), struct connection,
+                            node);
+        poll_timer_wait_until(conn->last_rx + 1 + hello_ms(t));
     }
+    LIST_FOR_EACH (conn, node, &t->agents) {
+        bool silent = is_silent(conn);
+
+        poll_timer_wait_until(conn->last_rx + 1
+                              + (silent ? RX_TIMEOUT_MS : SILENT_MS));
+        if (!silent) {
+            break;
+        }
+    }
+    if (t->keys_seqno != pair_keys_seqno(t->keys)) {
+        poll_timer_wait_until(t->next_keys);
+    }
+}
+
+/* Returns the parameters of a lease as of telemetry_send_leases(). */
+static struct json *
+compose_lease(const struct telemetry *t, int64_t generation, int64_t version,
+              int64_t lease_ms)
+{
+    struct json *lease = json_object_create();
+    struct json *params;
+
+    json_put_integer(lease, "generation", generation);
+    json_put_integer(lease, "version", version);
+    json_put_integer(lease, "lease_ms", lease_ms);
+    /* Shortest time between two writes of each agent. */
+    json_put_integer(lease, "report_ms",
+                     MAX(t->n_connections, REPORTS_PER_S) * 1000
+                         / REPORTS_PER_S);
+    json_put_integer(
+        lease, "counters_ms",
+        MIN(MAX(t->n_connections, COUNTERS_MIN_MS), COUNTERS_MAX_MS));
+    if (cluster_wants_pairs(t->cluster)) {
+        json_put_boolean(lease, "pairs", true);
+    }
+    lease = json_array_create_1(lease);
+    params = json_serialized_object_create(lease);
+    json_destroy(lease);
+    return params;
 }
 
 /* Sends leases once a second, and to a new agent at once: the order of
  * 'generation' and 'version' is valid for 'lease_ms'.  A lease also limits how
- * often the agent writes to the hosts database. */
+ * often the agent reports, and writes to the hosts database. */
 void
 telemetry_send_leases(struct telemetry *t, int64_t generation,
                       int64_t version, int64_t lease_ms)
 {
-    /* Shortest time between two writes of each agent. */
-    int64_t report_ms = (MAX(t->n_connections, REPORTS_PER_S) * 1000
-                         / REPORTS_PER_S);
     bool due = time_msec() >= t->next_lease;
     struct connection *conn;
+    struct json *lease;
 
     if (due) {
         t->next_lease = time_msec() + LEASE_MS;
     }
     poll_timer_wait_until(t->next_lease);
-    LIST_FOR_EACH (conn, node, &t->connections) {
-        struct json *lease;
-
-        if (!conn->host || (!due && conn->leased)) {
-            continue;
-        }
-        lease = json_object_create();
-        json_put_integer(lease, "generation", generation);
-        json_put_integer(lease, "version", version);
-        json_put_integer(lease, "lease_ms", lease_ms);
-        json_put_integer(lease, "report_ms", report_ms);
-        if (cluster_wants_pairs(t->cluster)) {
-            json_put_boolean(lease, "pairs", true);
-        }
-        jsonrpc_send(conn->rpc, jsonrpc_create_notify(
-                         "lease", json_array_create_1(lease)));
-        COVERAGE_INC(telemetry_lease);
-        conn->leased = true;
+    if (!due && !t->unleased) {
+        return;
     }
+    t->unleased = false;
+    lease = compose_lease(t, generation, version, lease_ms);
+    LIST_FOR_EACH_SAFE(conn, node, &t->agents)
+    {
+        if (cluster_has_revoked(t->cluster, conn->host)) {
+            drop_connection(t, conn, "an operator has revoked the host");
+        } else if (due || !conn->leased) {
+            jsonrpc_send(conn->watched.rpc,
+                         jsonrpc_create_notify("lease", json_clone(lease)));
+            COVERAGE_INC(telemetry_lease);
+            conn->leased = true;
+            rpc_watch_ask(t->watch, &conn->watched, true);
+        }
+    }
+    json_destroy(lease);
 }
 
 size_t
 telemetry_n_agents(const struct telemetry *t)
 {
     const struct connection *conn;
-    size_t n = 0;
+    size_t n = shash_count(&t->by_host);
 
-    LIST_FOR_EACH (conn, node, &t->connections) {
-        n += conn->host && !is_silent(conn);
+    LIST_FOR_EACH (conn, node, &t->agents) {
+        if (!is_silent(conn)) {
+            break;
+        }
+        n--;
     }
     return n;
 }

@@ -7,10 +7,11 @@
  *
  * Counters and progress change too often for a database: 5 messages per
  * second and host are more write transactions than a RAFT cluster takes.  So
- * agents send them as JSON-RPC notifications.  On the same connection the
- * controller sends leases: an agent keeps its last order while it receives
- * leases, and falls back to fair sharing by itself when they stop.  It also
- * sends the keys of the host's shim (pair-keys.h).
+ * agents send them as JSON-RPC notifications: changes at once, counters as
+ * often as the lease says, and once a second what has not changed.  On the
+ * same connection the controller sends leases: an agent keeps its last order
+ * while it receives leases, and falls back to fair sharing by itself when they
+ * stop.  It also sends the keys of the host's shim (pair-keys.h).
  *
  * A connection is closed if a message does not conform to docs/interfaces.md;
  * the agent may connect again.  Without TLS, every client that reaches the
@@ -18,7 +19,7 @@
  * interface.  With TLS, the common name of the client's certificate is the
  * only host it may speak for.
  *
- *    error = telemetry_create("punix:/run/...", cluster, &t);
+ *    error = telemetry_create("punix:/run/...", 0, cluster, &t);
  *    telemetry_run(t, active);                 // Changes the cluster.
  *    telemetry_send_leases(t, generation, version, lease_ms);
  *    telemetry_wait(t);
@@ -33,7 +34,10 @@ struct cluster;
 struct pair_keys;
 struct telemetry;
 
-char *telemetry_create(const char *remote, struct cluster *,
+/* Agents at the same time, unless an option says otherwise. */
+#define TELEMETRY_MAX_AGENTS 16384
+
+char *telemetry_create(const char *remote, size_t max, struct cluster *,
                        struct telemetry **);
 void telemetry_destroy(struct telemetry *);
 

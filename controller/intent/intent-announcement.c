@@ -47,7 +47,7 @@ size_t
 intent_later_rungs(const struct intentrec_stage *stage,
                    struct announced_rung **rungsp)
 {
-    size_t n = stage->n_rungs ? stage->n_rungs - 1 : 0;
+    size_t n = stage->n_rungs && !(stage->eta > 0) ? stage->n_rungs - 1 : 0;
     struct announced_rung *rungs = xcalloc(MAX(n, 1), sizeof *rungs);
 
     for (size_t i = 0; i < n; i++) {
@@ -75,7 +75,8 @@ struct announcement
 intent_announcement(const struct intentrec_cojob *cojob,
                     const struct intentrec_stage *stage)
 {
-    const struct intentrec_stage *before = stage_before(cojob, stage);
+    const struct intentrec_stage *before =
+        stage->eta > 0 ? NULL : stage_before(cojob, stage);
     struct announcement a;
 
     if (before) {

@@ -144,6 +144,20 @@ role_from_string(const char *s)
             : ROLE_WORKER);
 }
 
+/* Loads how a search judges the jobs of a stage. */
+static void
+load_trials(struct stage *stage, const struct intentrec_stage *row)
+{
+    struct stage_trials *t = &stage->trials;
+
+    t->eta = row->eta;
+    t->to_come = row->to_come;
+    t->order = (!row->trials                        ? -1
+                : !strcmp(row->trials, "promising") ? ORDER_TRIALS_PROMISING
+                                                    : ORDER_TRIALS_NEUTRAL);
+    stage_trials_set(t, row->key_rungs, row->eta >= 2 ? row->n_rungs : 0);
+}
+
 static void
 load_stage(struct cluster *c, struct cojob *cojob,
            const struct intentrec_cojob *cojob_row,
@@ -157,6 +171,7 @@ load_stage(struct cluster *c, struct cojob *cojob,
     if (stage) {
         double understated = stage->announcement.understated;
 
+        load_trials(stage, row);
         stage->announcement = intent_announcement(cojob_row, row);
         stage->announcement.understated = understated; /* Counted, not in the
                                                         * row. */
@@ -171,6 +186,9 @@ load_stage(struct cluster *c, struct cojob *cojob,
         if (job) {
             stage_put_job(stage, job);
         }
+    }
+    if (stage) {
+        stage_trials_announced(stage);
     }
 }
 
@@ -445,7 +463,7 @@ note_stored(struct intent_db *idb)
 }
 
 /* Returns true if the database has changed since it was loaded, or a new host
- * can be the one that a worker's row means. */
+ * may match the host in a worker's row. */
 static bool
 is_stale(const struct intent_db *idb)
 {

@@ -52,6 +52,7 @@ intent_edit_clone(const struct intent_edit *edit)
     copy.job = nullable_xstrdup(edit->job);
     copy.owner = nullable_xstrdup(edit->owner);
     copy.outcome = nullable_xstrdup(edit->outcome);
+    copy.trials = nullable_xstrdup(edit->trials);
     if (edit->jobs) {
         const char **jobs = xcalloc(edit->n + 1, sizeof *jobs);
 
@@ -92,6 +93,7 @@ intent_edit_uninit(struct intent_edit *edit)
     free(CONST_CAST(char *, edit->job));
     free(CONST_CAST(char *, edit->owner));
     free(CONST_CAST(char *, edit->outcome));
+    free(CONST_CAST(char *, edit->trials));
 }
 
 static const struct intentrec_cojob *
@@ -136,7 +138,7 @@ find_stage(const struct intentrec_cojob *cojob, int rung)
 }
 
 /* Begins a cojob.  If it was done, it begins again without jobs and stages,
- * and belongs to the user who began it again. */
+ * and belongs to the user that began it again. */
 static char *
 begin_cojob(const struct edit_ctx *ctx)
 {
@@ -286,7 +288,7 @@ static bool
 has_rungs(const struct intentrec_stage *stage, const int64_t *iterations,
           const int64_t *keep, size_t n)
 {
-    return (stage->n_rungs == n && stage->iterations == iterations[0]
+    return (stage->n_rungs == n
             && !memcmp(stage->key_rungs, iterations, n * sizeof *iterations)
             && !memcmp(stage->value_rungs, keep, n * sizeof *keep));
 }
@@ -295,18 +297,35 @@ static void
 set_rungs(const struct edit_ctx *ctx, const struct intentrec_stage *stage)
 {
     size_t n = ctx->edit->n_rungs;
+    size_t last = ctx->edit->eta > 0 ? n - 1 : 0;
     int64_t *iterations = xcalloc(n, sizeof *iterations);
     int64_t *keep = xcalloc(n, sizeof *keep);
 
     for (size_t i = 0; i < n; i++) {
         iterations[i] = ctx->edit->rungs[i].iterations;
-        keep[i] = ctx->edit->rungs[i].keep;
+        keep[i] = MAX(ctx->edit->rungs[i].keep, 1);
     }
-    *ctx->changed |= !has_rungs(stage, iterations, keep, n);
-    intentrec_stage_set_iterations(stage, iterations[0]);
+    *ctx->changed |= (stage->iterations != iterations[last]
+                      || !has_rungs(stage, iterations, keep, n));
+    intentrec_stage_set_iterations(stage, iterations[last]);
     intentrec_stage_set_rungs(stage, iterations, keep, n);
     free(iterations);
     free(keep);
+}
+
+/* Sets how the search judges the jobs of 'stage'. */
+static void
+set_trials(const struct edit_ctx *ctx, const struct intentrec_stage *stage)
+{
+    const struct intent_edit *edit = ctx->edit;
+
+    *ctx->changed |=
+        (stage->eta < edit->eta || stage->eta > edit->eta
+         || stage->to_come != edit->to_come
+         || !nullable_string_is_equal(stage->trials, edit->trials));
+    intentrec_stage_set_eta(stage, edit->eta);
+    intentrec_stage_set_to_come(stage, edit->to_come);
+    intentrec_stage_set_trials(stage, edit->trials);
 }
 
 static char *
@@ -318,6 +337,7 @@ begin_stage(const struct edit_ctx *ctx)
     size_t n_jobs = 0;
 
     set_rungs(ctx, stage);
+    set_trials(ctx, stage);
     *ctx->changed |= (stage->bytes_per_iteration != edit->bytes_per_iteration
                       || stage->compute_s < edit->compute_s
                       || stage->compute_s > edit->compute_s);
@@ -543,7 +563,11 @@ check_rungs(const struct intent_edit *edit)
             return xasprintf("rungs: %" PRId64 " iterations after %" PRId64
                              "; expected at least %" PRId64,
                              r->iterations, before, before + 1);
-        } else if (r->keep < 1 || r->keep > left) {
+        } else if (edit->eta > 0 && r->keep) {
+            return xasprintf("rungs: keep %d of trials that are judged one by "
+                             "one; expected none, by eta",
+                             r->keep);
+        } else if (!(edit->eta > 0) && (r->keep < 1 || r->keep > left)) {
             return xasprintf("rungs: keep %d of %" PRId64 " jobs; expected 1 "
                              "to %" PRId64,
                              r->keep, left, left);

@@ -39,6 +39,7 @@ cluster_create(void)
     shash_init(&c->jobs);
     shash_init(&c->owners);
     c->unannounced = unannounced_create();
+    ovs_list_init(&c->starting);
     ovs_list_init(&c->ended);
     return c;
 }
@@ -53,6 +54,7 @@ stage_create(const char *cojob, int rung, int64_t began)
     stage->rung = rung;
     stage->began = began;
     stage->rank = -1;
+    ovs_list_init(&stage->start.node);
     shash_init(&stage->moved);
     shash_init(&stage->parts);
     return stage;
@@ -71,8 +73,10 @@ stage_destroy(struct stage *stage)
     }
     shash_destroy_free_data(&stage->parts);
     shash_destroy_free_data(&stage->moved);
+    ovs_list_remove(&stage->start.node);
     free(stage->jobs);
     free(stage->later);
+    stage_trials_uninit(&stage->trials);
     free(stage->cojob_name);
     free(stage);
 }
@@ -305,14 +309,16 @@ cluster_check_remove(const struct cluster *c, const char *name)
     const struct host *host = shash_find_data(&c->hosts, name);
 
     if (!host || !host_is_known(c, host)) {
-        return xasprintf("%.64s: no such host, one that \"hosts\" lists is "
-                         "allowed", name);
+        return xasprintf(
+            "%.64s: no such host; expected one that \"hosts\" lists", name);
     } else if (host->connected) {
-        return xasprintf("%s: its agent is connected, a host is allowed after "
-                         "its agent has been stopped", name);
+        return xasprintf("%s: its agent is connected; expected a host after "
+                         "its agent has been stopped",
+                         name);
     } else if (host->named) {
-        return xasprintf("%s: live jobs have processes there, a host is "
-                         "allowed after its jobs have ended", name);
+        return xasprintf("%s: live jobs have processes there; expected a host"
+                         " after its jobs have ended",
+                         name);
     }
     return NULL;
 }
@@ -770,7 +776,7 @@ cojob_find_stage(const struct cojob *cojob, int rung, int64_t began)
 /* Adds or updates a stage of 'cojob', which is identified by its rung and
  * start time.  Returns NULL for an unknown stage that has ended. */
 struct stage *
-cojob_put_stage(const struct cluster *c, struct cojob *cojob, int rung,
+cojob_put_stage(struct cluster *c, struct cojob *cojob, int rung,
                 int64_t began, int64_t ended, int64_t iterations)
 {
     struct stage *stage = cojob_find_stage(cojob, rung, began);
@@ -783,7 +789,9 @@ cojob_put_stage(const struct cluster *c, struct cojob *cojob, int rung,
         stage->cojob = cojob;
         stage->begin_ms = began_msec(c, began);
         stage->known_at = c->copied.msec;
+        stage->start.at = instant_msec(&c->copied, began);
         ovs_list_push_back(&cojob->stages, &stage->node);
+        ovs_list_push_back(&c->starting, &stage->start.node);
     }
     stage->seen = true;
     stage->ended = ended;
@@ -806,7 +814,11 @@ stage_put_job(struct stage *stage, struct job *job)
     if (!stage->ended && job->stage != stage) {
         job->previous = job->stage;
         job->stage = stage;
-        stage->first_iteration = MAX(stage->first_iteration, job->iteration);
+        job->judged = 0;
+        if (!stage->trials.n) {
+            stage->first_iteration =
+                MAX(stage->first_iteration, job->iteration);
+        }
         job->sent = 0;
         job_progress_pause(&job->progress);
     }
@@ -830,31 +842,58 @@ forget_stage(struct cluster *c, const struct stage *stage)
     }
 }
 
-/* Moves a stage that has ended to the cluster's 'ended'. */
-static void
-move_to_ended(struct cluster *c, struct stage *stage)
+/* Counts what the jobs of 'stage', which ends, have done in it.  Returns the
+ * iterations of all of them. */
+static double
+count_done(struct stage *stage)
 {
-    for (size_t i = 0; i < stage->n_jobs; i++) {
+    const struct shash_node *node;
+    double all = 0;
+
+    for (size_t i = 0; !stage->trials.n && i < stage->n_jobs; i++) {
         int64_t done = MIN(stage->jobs[i]->iteration, stage->iterations)
                        - stage->first_iteration;
 
         stage->done = MAX(stage->done, done);
-        stage->cojob->served += stage->work * MAX(done, 0);
+        all += MAX(done, 0);
     }
+    SHASH_FOR_EACH (node, &stage->cojob->jobs) {
+        const struct job *job = node->data;
+
+        if (stage->trials.n && job->stage == stage) {
+            stage->done = MAX(stage->done, job->iteration);
+            all += MAX(job->iteration, 0);
+        }
+    }
+    return all;
+}
+
+/* Moves a stage that has ended to the cluster's 'ended'. */
+static void
+move_to_ended(struct cluster *c, struct stage *stage)
+{
+    double all = count_done(stage);
+
+    stage->cojob->served += stage->work * all;
     ovs_list_remove(&stage->node);
     if (stage->plain.id) {
-        int64_t announced = stage->iterations - stage->first_iteration;
+        double announced =
+            (stage->trials.n ? all + stage_trials_left(stage)
+                             : stage->iterations - stage->first_iteration);
+        double done = stage->trials.n ? all : stage->done;
 
         stage->cojob->plain = stage->plain;
         plain_next(&stage->cojob->plain,
                    (stage->end_ms - stage->begin_ms) / 1000.0);
-        if (stage->done > 0 && stage->done < announced) {
-            stage->plain.end -= plain_stage(&stage->plain)
-                                * (announced - stage->done) / announced;
+        if (done > 0 && done < announced) {
+            stage->plain.end -=
+                plain_stage(&stage->plain) * (announced - done) / announced;
         }
     }
     stage->cojob = NULL;
     stage->n_jobs = 0;
+    ovs_list_remove(&stage->start.node);
+    ovs_list_init(&stage->start.node);
     ovs_list_push_front(&c->ended, &stage->node);
     if (++c->n_ended > CLUSTER_MAX_ENDED) {
         struct stage *oldest = CONTAINER_OF(ovs_list_pop_back(&c->ended),
@@ -888,6 +927,12 @@ digest_stage(const struct stage *stage)
 
     digest = hash_add64(digest, stage->began);
     digest = hash_add64(digest, stage->iterations);
+    digest = hash_double(stage->trials.eta, digest);
+    digest = hash_add64(digest, stage->trials.order);
+    digest = hash_add64(digest, stage->trials.to_come);
+    for (size_t i = 0; i < stage->trials.n; i++) {
+        digest = hash_add64(digest, stage->trials.rungs[i].iterations);
+    }
     digest = hash_double(stage->cojob->weight, digest);
     digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
                          digest);

@@ -37,6 +37,8 @@
 #include "controller/model/overrides.h"
 #include "controller/model/progress-bound.h"
 #include "controller/model/shim-counters.h"
+#include "controller/model/stage-start.h"
+#include "controller/model/stage-trials.h"
 #include "controller/model/telemetry-report.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
@@ -177,6 +179,7 @@ struct job_traffic {
     bool known;                 /* 'bytes' is a base for differences. */
     long long at;               /* time_msec() of the last telemetry, 0 before
                                  * the first. */
+    bool paused;                /* The last telemetry had no new bytes. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
     double busy, waited;        /* Counters of the last telemetry, seconds. */
     uint64_t reports_refused;   /* Refused progress reports of the last
@@ -252,6 +255,8 @@ struct job {
     bool placed;                /* Its hosts are known. */
     struct stage *stage;        /* Its running or last stage, or NULL. */
     struct stage *previous;     /* The stage before 'stage', or NULL. */
+    int64_t judged;             /* Last rung of an asynchronous 'stage' at
+                                 * which its metric counts, 0 without. */
 
     /* Written by decide.h. */
     int level;                  /* -1 if it never had one. */
@@ -264,11 +269,7 @@ struct job {
 
     /* Written by overrides_apply(). */
     enum override_kind override;
-    int64_t override_id;        /* 0 without an override. */
-    bool forced;                /* The rank comes from an override that has
-                                 * ended or changed, or from the job's start,
-                                 * so hysteresis must not preserve it.
-                                 * Cleared by decide.h. */
+    int64_t override_id; /* 0 without an override. */
 };
 
 /* What a running stage lacks, see inactive.h. */
@@ -304,10 +305,13 @@ struct stage {
                                  * it runs. */
     long long known_at;         /* time_msec() when this controller received
                                  * it. */
+    struct stage_start start;
     enum stage_idle idle;       /* Written by decide.h. */
-    int64_t iterations;         /* That each of its jobs must reach. */
+    int64_t iterations;         /* That each of its jobs must reach; of an
+                                 * asynchronous stage, the last rung. */
     int64_t first_iteration;    /* Most that one of its jobs had done when the
-                                 * stage began. */
+                                 * stage began; of an asynchronous one, 0. */
+    struct stage_trials trials; /* If it is asynchronous. */
     int64_t done;               /* Iterations of its jobs in it, once it has
                                  * ended; 0 if unknown. */
     double compute;             /* Predicted seconds of an iteration without
@@ -363,7 +367,7 @@ struct cojob {
     char *name;
     char *owner;                /* User or REST client that began it, by the
                                  * intent; NULL if unknown. */
-    uint64_t uid;               /* User whose processes its jobs have, by the
+    uint64_t uid;               /* User of the processes of its jobs, by the
                                  * intent; 0: of any user. */
     struct owner *account;      /* Of that user, NULL if unknown. */
     double served;              /* Work of its ended stages, seconds of all
@@ -399,6 +403,7 @@ struct cluster {
     struct unannounced *unannounced;
     long long pairs_until;      /* time_msec() until which agents are to tell
                                  * where jobs send to. */
+    struct ovs_list starting;   /* Of struct stage, see stage-start.h. */
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
@@ -435,7 +440,7 @@ struct job *cojob_put_job(struct cluster *, struct cojob *, const char *name,
                           bool running, int64_t began, int64_t model_bytes);
 void job_put_worker(struct cluster *, struct job *, const char *host,
                     enum role);
-struct stage *cojob_put_stage(const struct cluster *, struct cojob *, int rung,
+struct stage *cojob_put_stage(struct cluster *, struct cojob *, int rung,
                               int64_t began, int64_t ended,
                               int64_t iterations);
 void stage_put_job(struct stage *, struct job *);

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/model/host-names.h"
 #include "controller/model/host-word.h"
@@ -31,13 +32,16 @@ VLOG_DEFINE_THIS_MODULE(demand);
  * First parameters are half of them; the rest is for headers. */
 #define START_SHARE 0.6
 
-/* Time for which agents tell where jobs send to, when that may show that a
+/* Time for which agents report where jobs send to, when that may show that a
  * host is one of a job's. */
 #define PAIRS_MS 10000
 
 /* Bytes that are reported within this time after the end of a stage belong to
  * the stage. */
 #define LATE_MS 400
+
+/* An agent reports the first bytes after a pause within this time. */
+#define FRESH_MS 200
 
 /* Returns "HOST:tx" or "HOST:rx"; the caller frees. */
 char *
@@ -208,7 +212,8 @@ add_bytes(struct stage *stage, const struct job *job,
 }
 
 /* Adds what was counted since the last telemetry to the job's stage.  If the
- * stage began meanwhile, the previous stage gets its part, by time. */
+ * stage began meanwhile, the previous stage gets its part, by time; if it
+ * ended, none gets the rest. */
 static void
 add_to_stage(struct job *job, struct job_traffic *t,
              const struct stage_bytes *delta, long long now)
@@ -216,13 +221,21 @@ add_to_stage(struct job *job, struct job_traffic *t,
     struct stage *stage = job->stage;
     double share = 1;
 
-    if (!stage || (stage->ended && now > stage->end_ms + LATE_MS)) {
+    if (!stage) {
         return;
     }
+    if (stage->ended && now > stage->end_ms + LATE_MS) {
+        if (!t->known || t->at >= stage->end_ms) {
+            return;
+        }
+        share = (double) (stage->end_ms - t->at) / (now - t->at);
+    }
     if (t->known && t->at < stage->begin_ms && stage->begin_ms < now) {
-        share = (double) (now - stage->begin_ms) / (now - t->at);
+        double before = (double) (stage->begin_ms - t->at) / (now - t->at);
+
+        share -= before;
         if (job->previous) {
-            add_bytes(job->previous, job, delta, 1 - share);
+            add_bytes(job->previous, job, delta, before);
         }
     }
     add_bytes(stage, job, delta, share);
@@ -245,6 +258,8 @@ count_bytes(struct job *job, struct job_traffic *t,
         .serves = t->workers[ROLE_SERVER] && !t->workers[ROLE_WORKER]
     };
 
+    t->at = t->paused ? MAX(t->at, time_msec() - FRESH_MS) : t->at;
+    t->paused = t->known && !delta.bytes[DIR_TX] && !delta.bytes[DIR_RX];
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
         add_to_stage(job, t, &delta, time_msec());
         job->moved += delta.bytes[DIR_TX] + delta.bytes[DIR_RX];
@@ -356,7 +371,7 @@ known_per_iteration(const struct job *job)
     return bytes;
 }
 
-/* Returns what is known of the hosts of 'job' other than that of 'source',
+/* Returns what is known of the hosts of 'job' other than the host of 'source',
  * which is stored in '*hostp', NULL for a REST client.  A host without an
  * agent now has moved bytes, but they do not count any more. */
 static struct progress_bound_facts
@@ -460,6 +475,9 @@ demand_progress(struct cluster *c, struct job *job,
     if (metric && job_progress_sample(&job->progress, &source->sampled, metric,
                                       iteration, value, now)) {
         c->samples++;
+    }
+    if (metric && !strcmp(metric, job->progress.metric)) {
+        stage_trials_note(job, iteration);
     }
     return true;
 }
@@ -588,6 +606,19 @@ count_ports(struct host *host, const uint64_t now[N_DIRS], bool first)
     }
 }
 
+/* Handles the counters of a host, which not every message has. */
+static void
+learn_counters(struct cluster *c, struct host *host,
+               const struct telemetry_report *r, bool first)
+{
+    host_set_ports(c, host, &r->ports);
+    count_ports(host, r->port_bytes, first);
+    host->ip_bytes = r->ip_bytes;
+    host->default_bytes = r->default_bytes;
+    host->queued_bytes = r->queued_bytes;
+    host->shim = r->shim;
+}
+
 /* Handles a telemetry message of an agent.  'first' is true for the first
  * message of a connection.  Its counters are only a base for differences: they
  * include traffic before the running stages, or start from 0 if the agent has
@@ -598,8 +629,9 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
 {
     struct host *host = cluster_get_host(c, r->host);
 
-    host_set_ports(c, host, &r->ports);
-    count_ports(host, r->port_bytes, first);
+    if (r->has_counters) {
+        learn_counters(c, host, r, first);
+    }
     host_set_applied(host, r->applied);
     host->generation = r->generation;
     host->silent_at = first ? host->silent_at : 0;
@@ -612,10 +644,6 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     host->bypass = r->bypass;
     host->reported_at = time_msec();
     host->clock_ms = r->time < 0 ? 0 : r->time - time_wall_msec();
-    host->ip_bytes = r->ip_bytes;
-    host->default_bytes = r->default_bytes;
-    host->queued_bytes = r->queued_bytes;
-    host->shim = r->shim;
     if (!host->connected) {
         host->connected = true;
         host->synced_at = time_msec();
@@ -656,7 +684,7 @@ demand_per_iteration(const struct job *job, const struct job_traffic *t,
 {
     double bytes =
         t->measured ? t->per_iteration[dir] : expected_bytes(job, t);
-    int64_t target = job->stage ? job->stage->iterations : 0;
+    int64_t target = job->stage ? stage_target(job->stage, job) : 0;
 
     if (bytes <= 0 && !t->measured) {
         return (double) t->bytes[dir] / MAX(1, job->iteration);
@@ -675,7 +703,7 @@ demand_per_iteration(const struct job *job, const struct job_traffic *t,
 int64_t
 demand_remaining_iterations(const struct stage *stage, const struct job *job)
 {
-    int64_t remaining = stage->iterations - MAX(0, job->iteration);
+    int64_t remaining = stage_target(stage, job) - MAX(0, job->iteration);
 
     if (!job->live) {
         return 0;

@@ -10,10 +10,20 @@
 #include "controller/model/fabric.h"
 #include "util.h"
 
+/* Returns the first label of the host's name, or NULL if it is the whole name
+ * or also the first label of another host. */
+static const char *
+short_name(const struct host *host)
+{
+    return host->label && host->label->data == host && !host->alike
+               ? host->label->name
+               : NULL;
+}
+
 int
 host_find_leaf(const struct cluster *c, const struct host *host)
 {
-    const char *name = host_short_name(host);
+    const char *name = short_name(host);
     int leaf = c->fabric ? fabric_find_host(c->fabric, host->name) : -1;
 
     return leaf < 0 && c->fabric && name ? fabric_find_host(c->fabric, name)
@@ -40,14 +50,6 @@ host_add_name(struct cluster *c, struct host *host)
     for (; host; host = host->alike) {
         host->leaf = host_find_leaf(c, host);
     }
-}
-
-const char *
-host_short_name(const struct host *host)
-{
-    return host->label && host->label->data == host && !host->alike
-               ? host->label->name
-               : NULL;
 }
 
 const char *

@@ -24,10 +24,6 @@ struct host;
  * all of them: a label that two hosts share names neither. */
 void host_add_name(struct cluster *, struct host *);
 
-/* Returns the first label of the host's name, or NULL if it is the whole name
- * or also the first label of another host. */
-const char *host_short_name(const struct host *);
-
 /* Returns the leaf of 'host' in the cluster's fabric, -1 if unknown. */
 int host_find_leaf(const struct cluster *, const struct host *);
 

@@ -18,8 +18,8 @@
  *    it for HOST_WORD_GONE_MS
  *
  * Addresses are known by the topology and by the connections of agents, which
- * tell where jobs send to while there is a doubt.  Without certificates, as on
- * one machine, a host counts as long as no address contradicts.
+ * report where jobs send to while there is a doubt.  Without certificates, as
+ * on one machine, a host counts as long as no address contradicts.
  *
  *    if (host_word_counts(job, host, time_msec())) {
  *        ...the report counts...
@@ -27,7 +27,8 @@
  *
  * What does not count is a refusal of the job, MEMBERSHIP_ELSEWHERE, and after
  * HOST_WORD_GRACE_MS an alarm with the name of the host.  Processes there keep
- * the priority of the job: root of a host has that of all its packets anyway.
+ * the priority of the job: root of a host decides about all its packets
+ * anyway.
  *
  * Main thread only. */
 

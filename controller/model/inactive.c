@@ -64,7 +64,8 @@ stage_find_idle(const struct stage *stage, long long now)
     long long wait_ms = STAGE_TRAFFIC_MS;
     bool joined = false, should_send = true;
 
-    if (now < stage->known_at + STAGE_JOIN_MS || stage_has_moved(stage)) {
+    if (now < stage->known_at + STAGE_JOIN_MS || stage_has_moved(stage)
+        || (stage->trials.n && !stage->n_jobs)) {
         return STAGE_BUSY;
     }
     for (size_t i = 0; i < stage->n_jobs; i++) {
@@ -91,7 +92,7 @@ stage_may_be_active(const struct stage *stage, long long now)
             return true;
         }
     }
-    return !stage->n_jobs;
+    return !stage->n_jobs && !stage->trials.n;
 }
 
 static bool

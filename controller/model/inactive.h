@@ -7,7 +7,7 @@
  *
  * A search that is killed leaves its stage in state "running" in the intent
  * database.  Without a timeout the stage would keep its rank forever.  Agents
- * report the jobs that have a process on their host five times a second.  A
+ * report the jobs that have a process on their host once a second at least.  A
  * stage is marked inactive after INACTIVE_MS in which all hosts of all its
  * jobs were connected and none reported one of the jobs.  If a host of a job
  * is unknown or disconnected, the job counts as running.

@@ -10,8 +10,8 @@
 #include "policies/policy.h"
 #include "util.h"
 
-/* Shortest duration of a measurement.  Hosts report every 200 ms, so the error
- * is at most a tenth. */
+/* Shortest duration of a measurement.  Hosts report iterations within 200 ms,
+ * so the error is at most a tenth. */
 #define PACE_MS 2000
 
 /* 'began' is the time_msec() at which the job began. */

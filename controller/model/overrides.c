@@ -79,10 +79,11 @@ is_printable(const char *s)
 char *
 override_check_reason(const char *reason)
 {
-    return (strlen(reason) <= OVERRIDE_MAX_REASON && is_printable(reason)
+    return (
+        strlen(reason) <= OVERRIDE_MAX_REASON && is_printable(reason)
             ? NULL
-            : xasprintf("reason: too long or not printable, up to %d "
-                        "characters of a line are allowed",
+            : xasprintf("reason: too long or not printable; expected up to %d "
+                        "characters of a line",
                         OVERRIDE_MAX_REASON));
 }
 
@@ -93,20 +94,23 @@ override_check(enum override_kind kind, const char *target,
     if (kind == OVERRIDE_REVOKE) {
         if (!*target || strlen(target) > NAME_MAX_LEN
             || !is_printable(target)) {
-            return xasprintf("%.64s: not a name of a certificate, up to %d "
-                             "printable characters are allowed",
-                             target, NAME_MAX_LEN);
+            return xasprintf(
+                "%.64s: not a name of a certificate; expected up to %d "
+                "printable characters",
+                target, NAME_MAX_LEN);
         }
     } else if (kind == OVERRIDE_OBSERVE
                    ? *target != '\0'
                    : !shash_find(&c->jobs, target)
                          && !shash_find(&c->cojobs, target)
                          && !is_stage(c, target)) {
-        return xasprintf("%.64s: no such thing, COJOB/JOB, COJOB/RUNG of a "
-                         "running stage, or COJOB is allowed", target);
+        return xasprintf(
+            "%.64s: no such thing; expected COJOB/JOB, COJOB/RUNG of a "
+            "running stage, or COJOB",
+            target);
     }
     if (for_ms < 0 || for_ms > OVERRIDE_MAX_MS) {
-        return xasprintf("time: %lld ms, 0 (no end) to a year is allowed",
+        return xasprintf("time: %lld ms; expected 0 (no end) to a year",
                          (long long) for_ms);
     }
     return override_check_reason(reason);
@@ -369,8 +373,8 @@ override_of_job(const struct overrides *o, const struct cluster *c,
             : newest_override(o, job->cojob->name));
 }
 
-/* Discards a rank that came from an override, so that hysteresis does not
- * preserve it. */
+/* Discards a rank that came from an override, which an order of whole stages
+ * would keep. */
 static void
 set_stage(struct stage *stage, enum override_kind kind)
 {
@@ -385,7 +389,6 @@ set_job(struct job *job, const struct override *ov)
 {
     enum override_kind kind = ov ? ov->kind : OVERRIDE_NONE;
 
-    job->forced |= job->override && job->override != kind;
     job->override = kind;
     job->override_id = ov ? ov->id : 0;
 }

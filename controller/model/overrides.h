@@ -74,7 +74,7 @@ struct override {
     int64_t id;                 /* Starts at 1. */
     enum override_kind kind;
     char *target;               /* "" for OVERRIDE_OBSERVE. */
-    char *actor;                /* User who added it. */
+    char *actor;                /* User that added it. */
     char *reason;               /* May be empty. */
     int64_t at;                 /* Epoch ms when it was added. */
     int64_t until;              /* Epoch ms, 0: until it is undone. */

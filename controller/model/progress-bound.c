@@ -29,8 +29,8 @@ carried(const struct progress_bound_facts *facts)
                 : facts->bytes / PROGRESS_BOUND_BYTES);
 }
 
-/* Lets the credit grow until 'now'.  That of a first report is not limited,
- * because the whole time since the job began counts. */
+/* Lets the credit grow until 'now'.  The iteration of a first report is not
+ * limited, because the whole time since the job began counts. */
 static void
 refill(struct progress_bound *b, const struct progress_bound_facts *facts,
        int64_t now)

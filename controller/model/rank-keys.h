@@ -22,7 +22,7 @@
 
 struct job;
 
-/* Keys are from 1 to less than this, 0 is none. */
+/* Keys are from 1 to less than this; 0 means no key. */
 #define RANK_KEYS_END 0x7fffffff
 
 /* Sets 'key' of the jobs by 'rank', by which they are sorted, and by their

@@ -52,14 +52,26 @@ parse_iteration(struct ovsdb_parser *p, const char *name)
     return n;
 }
 
-/* Returns the first error of 'p', or NULL.  Ignores unknown members: agents
- * are updated before controllers. */
+/* Returns the first error of 'p', or NULL.  It is one line of a log: without
+ * the message, which the parser puts before it.  Ignores unknown members,
+ * which newer agents have. */
 static char *
 finish_parser(struct ovsdb_parser *p)
 {
+    const struct json *json = p->json;
     struct ovsdb_error *error = ovsdb_parser_destroy(p);
+    char *message = NULL;
 
-    return error ? ovsdb_error_to_string_free(error) : NULL;
+    if (error) {
+        char *text = ovsdb_error_to_string_free(error);
+        char *syntax = json ? json_to_string(json, JSSF_SORT) : NULL;
+
+        message = xstrdup(
+            text + (syntax ? strlen("syntax \"\": ") + strlen(syntax) : 0));
+        free(syntax);
+        free(text);
+    }
+    return message;
 }
 
 static double
@@ -116,9 +128,9 @@ parse_remotes(const struct json *remotes, struct telemetry_job *job)
     char *error = NULL;
 
     if (remotes->array.n > TELEMETRY_MAX_REMOTES) {
-        return xasprintf("%"PRIuSIZE" remote addresses of a job, at most %d "
-                         "are allowed", remotes->array.n,
-                         TELEMETRY_MAX_REMOTES);
+        return xasprintf("%" PRIuSIZE
+                         " remote addresses of a job; expected at most %d",
+                         remotes->array.n, TELEMETRY_MAX_REMOTES);
     }
     job->remotes = xcalloc(remotes->array.n + 1, sizeof *job->remotes);
     for (size_t i = 0; !error && i < remotes->array.n; i++) {
@@ -171,7 +183,7 @@ static char *
 parse_jobs(const struct json *jobs, struct telemetry_report *r)
 {
     if (jobs->array.n > TELEMETRY_MAX_JOBS) {
-        return xasprintf("%"PRIuSIZE" jobs, at most %d are allowed",
+        return xasprintf("%" PRIuSIZE " jobs; expected at most %d",
                          jobs->array.n, TELEMETRY_MAX_JOBS);
     }
     r->jobs = xcalloc(jobs->array.n ? jobs->array.n : 1, sizeof *r->jobs);
@@ -191,7 +203,7 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
     const struct shash_node *node;
 
     if (shash_count(json_object(ports)) > TELEMETRY_MAX_PORTS) {
-        return xasprintf("%" PRIuSIZE " ports, at most %d are allowed",
+        return xasprintf("%" PRIuSIZE " ports; expected at most %d",
                          shash_count(json_object(ports)), TELEMETRY_MAX_PORTS);
     }
     SHASH_FOR_EACH (node, json_object(ports)) {
@@ -318,7 +330,7 @@ parse_users(const struct json *users, struct telemetry_report *r)
     char *error = NULL;
 
     if (users && users->array.n > TELEMETRY_MAX_USERS) {
-        return xasprintf("%" PRIuSIZE " users, at most %d are allowed",
+        return xasprintf("%" PRIuSIZE " users; expected at most %d",
                          users->array.n, TELEMETRY_MAX_USERS);
     }
     while (users && !error && r->n_users < users->array.n) {
@@ -332,31 +344,30 @@ parse_users(const struct json *users, struct telemetry_report *r)
 static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
-    const struct json *version, *host, *state, *bypass, *ports, *jobs;
+    const struct json *host, *state, *bypass, *ports, *jobs;
     const struct json *shim, *users, *peers;
     struct ovsdb_parser p;
     char *error;
 
     ovsdb_parser_init(&p, json, "telemetry");
-    version = ovsdb_parser_member(&p, "version", OP_INTEGER);
+    ovsdb_parser_member(&p, "version", OP_INTEGER);
     host = ovsdb_parser_member(&p, "host", OP_STRING);
     state = ovsdb_parser_member(&p, "state", OP_STRING);
     r->time = parse_count(&p, "time", -1);
     r->applied = parse_count(&p, "applied", 0);
     r->generation = parse_count(&p, "generation", -1);
     r->jobs_refused = MAX(parse_count(&p, "jobs_refused", -1), 0);
-    r->ip_bytes = parse_count(&p, "ip_bytes", 0);
-    r->default_bytes = parse_count(&p, "default_bytes", 0);
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
-    r->queued_bytes = parse_count(&p, "queued_bytes", -1);
-    shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
     users = ovsdb_parser_member(&p, "users", OP_ARRAY | OP_OPTIONAL);
     peers = ovsdb_parser_member(&p, "peers", OP_OBJECT | OP_OPTIONAL);
-    ports = ovsdb_parser_member(&p, "ports", OP_OBJECT);
+    ports = ovsdb_parser_member(&p, "ports", OP_OBJECT | OP_OPTIONAL);
+    r->has_counters = ports != NULL;
+    shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
+    r->ip_bytes = MAX(parse_count(&p, "ip_bytes", ports ? 0 : -1), 0);
+    r->default_bytes =
+        MAX(parse_count(&p, "default_bytes", ports ? 0 : -1), 0);
+    r->queued_bytes = parse_count(&p, "queued_bytes", -1);
     jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);
-    if (version && version->integer != 1) {
-        ovsdb_parser_raise_error(&p, "'version' is not 1");
-    }
     if (host && !name_is_valid(json_string(host))) {
         ovsdb_parser_raise_error(&p, "'host' is not a name");
     }
@@ -375,8 +386,24 @@ parse_top(const struct json *json, struct telemetry_report *r)
     error = shim_counters_from_json(shim, &r->shim);
     error = error ? error : parse_users(users, r);
     error = error || !peers ? error : parse_peers(peers, r);
-    error = error ? error : parse_ports(ports, r);
+    error = error || !ports ? error : parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
+}
+
+static bool
+is_single(const struct json *params)
+{
+    return params && params->type == JSON_ARRAY && params->array.n == 1;
+}
+
+/* Returns the version of a message, 1 if it has none. */
+static long long
+get_version(const struct json *params)
+{
+    const struct json *version =
+        json_get(params->array.elems[0], "version", JSON_INTEGER);
+
+    return version ? version->integer : 1;
 }
 
 /* Reads the parameters of a "telemetry" notification into '*reportp', which
@@ -390,8 +417,13 @@ telemetry_report_from_json(const struct json *params,
     char *error;
 
     *reportp = NULL;
-    if (!params || params->type != JSON_ARRAY || params->array.n != 1) {
+    if (!is_single(params)) {
         return xstrdup("telemetry: not exactly one parameter");
+    } else if (get_version(params) != 1) {
+        return xasprintf("telemetry of version %lld, and this controller "
+                         "reads 1; expected controllers that are updated "
+                         "before agents",
+                         get_version(params));
     }
     r = xzalloc(sizeof *r);
     simap_init(&r->ports);
@@ -407,17 +439,12 @@ telemetry_report_from_json(const struct json *params,
 const char *
 telemetry_report_later(const struct json *params)
 {
-    const struct json *json =
-        (params && params->type == JSON_ARRAY && params->array.n == 1
-             ? params->array.elems[0]
+    const struct json *host =
+        (is_single(params) && get_version(params) > 1
+             ? json_get(params->array.elems[0], "host", JSON_STRING)
              : NULL);
-    const struct json *version = json_get(json, "version", JSON_INTEGER);
-    const struct json *host = json_get(json, "host", JSON_STRING);
 
-    return (version && version->integer > 1 && host
-                    && name_is_valid(json_string(host))
-                ? json_string(host)
-                : NULL);
+    return host && name_is_valid(json_string(host)) ? json_string(host) : NULL;
 }
 
 void

@@ -60,7 +60,7 @@ struct telemetry_job {
     size_t n_remotes;           /* 0 if the message does not report them. */
 };
 
-/* A user who has lately asked for more than its share of a host's tables. */
+/* A user that has lately requested more than its share of a host's tables. */
 struct telemetry_user {
     char pod[65]; /* Id of the pod, or "" for a uid. */
     uint64_t uid;
@@ -84,6 +84,7 @@ struct telemetry_report {
     int64_t generation;         /* Newest that the agent has seen, -1 if it
                                  * has seen none. */
     uint64_t jobs_refused;      /* By the agent since it started. */
+    bool has_counters;          /* These are reported, to 'shim': */
     struct simap ports;         /* Port name -> kbit/s. */
     uint64_t port_bytes[2];     /* Sent and received by all ports since the
                                  * agent started; 0 if unknown. */
@@ -91,6 +92,7 @@ struct telemetry_report {
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
     int64_t queued_bytes;       /* Queued in the shim, -1 if unknown. */
     struct shim_counters shim;
+
     struct telemetry_user users[TELEMETRY_MAX_USERS];
     size_t n_users;
     bool knows_peers;     /* These are reported: */
@@ -98,7 +100,7 @@ struct telemetry_report {
     size_t n_own;
     struct telemetry_peer *peers;
     size_t n_peers;
-    struct telemetry_job *jobs;
+    struct telemetry_job *jobs; /* Those with a change. */
     size_t n_jobs;
 };
 

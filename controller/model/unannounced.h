@@ -6,7 +6,7 @@
 /* Jobs that no search has announced.
  *
  * Agents recognise jobs by their launchers and report all of them.  Only the
- * stages that are announced can be ordered; but an operator who observes a
+ * stages that are announced can be ordered; but an operator that observes a
  * cluster before anything is announced wants to know what its jobs do.  Each
  * of the others is therefore recorded as a search of its own with one stage
  * after another: from its first report until no host reports it, until it is

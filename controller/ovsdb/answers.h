@@ -5,10 +5,10 @@
 
 /* Whether the database of an IDL answers.
  *
- * A connection says little about a server: the kernel accepts connections in
- * the name of a process that hangs, and an IDL counts as connected from there.
- * With probes alone a server that hangs therefore seems to be connected again
- * after each probe that it did not answer.
+ * A connection is weak evidence that a server works: the kernel accepts
+ * connections in the name of a process that hangs, and an IDL counts as
+ * connected from there.  With probes alone a server that hangs therefore seems
+ * to be connected again after each probe that it did not answer.
  *
  * A server answers if it has sent the contents of the database on the current
  * connection, and its last message is less than ANSWERS_MS old.  The library

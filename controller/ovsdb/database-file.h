@@ -13,9 +13,9 @@
  * So the file is checked before each start of the server.  If it is sound, a
  * copy of it becomes FILE.good; it is replaced again while the server runs
  * (database-guard.h).  If it is damaged, it is copied to FILE.damaged-N before
- * the server can truncate it, and FILE.alarm gets a line that says what was
- * lost.  The controller shows that as an alarm until an operator, who has
- * restored what was lost, removes FILE.alarm.
+ * the server can truncate it, and FILE.alarm gets a line about what was lost.
+ * The controller shows that as an alarm until an operator has restored what
+ * was lost and removes FILE.alarm.
  *
  * A record that is cut off by the end of the file is no damage: the power
  * failed before it was complete, so that its writer has received no

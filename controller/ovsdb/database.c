@@ -480,11 +480,13 @@ upgrade(const struct database *db, const char *remote, int timeout_ms,
     if (error || !order) {
         return error;
     }
-    return (order < 0 ? convert(db, remote, timeout_ms, schema, ours)
-            : xasprintf("%s: the %s database has schema %d.%d.%d, up to "
-                        "%d.%d.%d is allowed, install a newer stagecoach",
-                        remote, db->name, served.x, served.y, served.z,
-                        ours->x, ours->y, ours->z));
+    return (order < 0
+                ? convert(db, remote, timeout_ms, schema, ours)
+                : xasprintf(
+                    "%s: the %s database has schema %d.%d.%d; expected up to "
+                    "%d.%d.%d, install a newer stagecoach",
+                    remote, db->name, served.x, served.y, served.z, ours->x,
+                    ours->y, ours->z));
 }
 
 char *

@@ -11,8 +11,8 @@
  * that require the leader, and a machine that was cut off does not answer.
  * This module therefore gives the IDL one member at a time: the next one if
  * the member refuses or rejects the IDL, if the connection is lost, or after
- * half a second without a connection.  A member whose connection was lost is
- * thus the last that is tried again.  Measured, the order was back after 15 s
+ * half a second without a connection.  A member with a lost connection is thus
+ * the last that is tried again.  Measured, the order was back after 15 s
  * without this module, and if the machine of the leader was cut off, after 3.3
  * to 8.4 s with all members in a random order, a new one twice a second.
  *

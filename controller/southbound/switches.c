@@ -34,8 +34,7 @@
 #define QUEUE_TABLE 0
 #define ROUTE_TABLE 1
 #define LEVEL_PRIORITY 100
-#define NEXT_PRIORITY 1         /* Above a switch's own table-miss flow. */
-#define PATH_PRIORITY 200
+#define NEXT_PRIORITY 1 /* Above a switch's own table-miss flow. */
 #define ROUTE_PRIORITY 100
 
 static void
@@ -157,39 +156,6 @@ add_routes(struct flow_table *ft, const struct topology *t,
     }
 }
 
-static void
-add_paths(struct flow_table *ft, const struct topology *t,
-          const struct routes *routes, int sw)
-{
-    size_t n;
-    const struct route_path *paths = routes_paths(routes, &n);
-
-    for (size_t i = 0; i < n; i++) {
-        const struct route_demand *d = &paths[i].demand;
-
-        for (size_t j = 0; j < paths[i].n_hops; j++) {
-            struct ofpbuf ofpacts;
-            struct match match;
-
-            if (paths[i].hops[j].out.sw != sw) {
-                continue;
-            }
-            match_init_catchall(&match);
-            match_set_dl_type(&match, htons(ETH_TYPE_IP));
-            match_set_nw_src(&match, htonl(t->hosts[d->src].ip));
-            match_set_nw_dst(&match, htonl(t->hosts[d->dst].ip));
-            match_set_nw_dscp(&match, d->dscp << 2);
-            ofpbuf_init(&ofpacts, 64);
-            ofpact_put_OUTPUT(&ofpacts)->port
-                = u16_to_ofp(paths[i].hops[j].out.port);
-            flow_table_add_flow(ft, ROUTE_TABLE, PATH_PRIORITY,
-                                FLOW_COOKIE(FLOW_PATH, d->dscp), &match,
-                                &ofpacts);
-            ofpbuf_uninit(&ofpacts);
-        }
-    }
-}
-
 struct flow_table *
 switch_flows(const struct policy *policy, const struct topology *t,
              const struct routes *routes, int sw)
@@ -199,7 +165,6 @@ switch_flows(const struct policy *policy, const struct topology *t,
     add_levels(ft, policy, false);
     add_next(ft);
     add_routes(ft, t, routes, sw);
-    add_paths(ft, t, routes, sw);
     return ft;
 }
 
@@ -216,7 +181,6 @@ struct sw {
 struct basis {
     char hash[17];              /* Hash of the policy. */
     int64_t generation;         /* Leader's; 0: nothing is desired. */
-    int64_t version;            /* Version of the order. */
     unsigned int links;         /* Sum of 'links' of all drivers' status. */
 };
 
@@ -375,15 +339,20 @@ switches_add_identity(struct switches *ss, const char *text)
         datapath = strtoull(text, NULL, 16);
     }
     if (!datapath || !text[17] || strlen(text + 17) > TOPOLOGY_MAX_IDENTITY) {
-        return xasprintf("--switch-identity: \"%s\", a datapath id of 16 "
-                         "digits 0-9 and a-f, a colon, and a name of 1 to %d "
-                         "characters are allowed", text,
-                         TOPOLOGY_MAX_IDENTITY);
+        return xasprintf(
+            "--switch-identity: \"%s\"; expected a datapath id of 16 "
+            "digits 0-9 and a-f, a colon, and a name of 1 to %d "
+            "characters",
+            text, TOPOLOGY_MAX_IDENTITY);
     }
     ovs_strlcpy(id, text, sizeof id);
-    return (smap_add_once(&ss->identities, id, text + 17) ? NULL
-            : xasprintf("--switch-identity: datapath id %s is there twice, "
-                        "once is allowed", id));
+    return (
+        smap_add_once(&ss->identities, id, text + 17)
+            ? NULL
+            : xasprintf(
+                "--switch-identity: datapath id %s is there twice; expected "
+                "once",
+                id));
 }
 
 /* Adds the switches of 't' and takes ownership of 't'.  Must be called at most
@@ -430,14 +399,13 @@ is_up(const struct switches *ss, const struct topology_link *link)
 
 static struct basis
 get_basis(const struct switches *ss, const struct policy *policy,
-          int64_t generation, int64_t version)
+          int64_t generation)
 {
     struct basis basis;
 
     memset(&basis, 0, sizeof basis);    /* Including padding, for memcmp(). */
     ovs_strlcpy(basis.hash, policy->hash, sizeof basis.hash);
     basis.generation = generation;
-    basis.version = version;
     for (size_t i = 0; i < ss->n; i++) {
         const struct driver *d = ss->switches[i].driver;
 
@@ -447,37 +415,29 @@ get_basis(const struct switches *ss, const struct policy *policy,
 }
 
 static void
-update_routes(struct switches *ss, const struct policy *policy,
-              const struct cluster *cluster)
+update_routes(struct switches *ss)
 {
-    struct route_demand *demands;
-    size_t n;
-
     for (size_t i = 0; i < ss->topology->n_links; i++) {
         ss->rerouted |= routes_set_up(ss->routes, i,
                                       is_up(ss, &ss->topology->links[i]));
     }
-    n = routes_find_elephants(cluster, ss->topology, policy, &demands);
-    routes_place(ss->routes, demands, n);
-    free(demands);
 }
 
-/* Desires, in all switches, the levels of 'policy' and paths for order
- * 'version' of the jobs of 'cluster'.  'generation' is this leader's.  Before
- * the first call no switch is connected to. */
+/* Desires, in all switches, the levels of 'policy' and the routes.
+ * 'generation' is this leader's.  Before the first call no switch is connected
+ * to. */
 void
 switches_set(struct switches *ss, const struct policy *policy,
-             int64_t generation, const struct cluster *cluster,
-             int64_t version)
+             int64_t generation)
 {
-    struct basis basis = get_basis(ss, policy, generation, version);
+    struct basis basis = get_basis(ss, policy, generation);
 
     if (!memcmp(&basis, &ss->basis, sizeof basis)) {
         return;
     }
     ss->basis = basis;
     if (ss->topology) {
-        update_routes(ss, policy, cluster);
+        update_routes(ss);
     }
     for (size_t i = 0; i < ss->n; i++) {
         const struct sw *sw = &ss->switches[i];
@@ -581,28 +541,6 @@ switch_to_json(const struct sw *sw)
     return json;
 }
 
-static struct json *
-path_to_json(const struct switches *ss, const struct route_path *path)
-{
-    const struct topology *t = ss->topology;
-    struct json *json = json_object_create();
-    struct json *by = json_array_create_empty();
-
-    json_object_put_string(json, "from", t->hosts[path->demand.src].name);
-    json_object_put_string(json, "to", t->hosts[path->demand.dst].name);
-    json_put_integer(json, "dscp", path->demand.dscp);
-    json_put_integer(json, "bytes", path->demand.bits / 8);
-    for (size_t i = 0; i < path->n_hops; i++) {
-        const struct topology_link *link = &t->links[path->hops[i].link];
-        int end = link->ends[0].sw == path->hops[i].out.sw;
-
-        json_array_add(by, json_string_create(
-                           t->switches[link->ends[end].sw].name));
-    }
-    json_object_put(json, "by", by);
-    return json;
-}
-
 size_t
 switches_count(const struct switches *ss)
 {
@@ -632,7 +570,7 @@ switches_alarms(const struct switches *ss, struct json *alarms)
     }
 }
 
-/* Returns {"switches": [...], "applied"}, with a topology also "paths" and
+/* Returns {"switches": [...], "applied"}, with a topology also
  * "links_down". */
 struct json *
 switches_status(const struct switches *ss)
@@ -646,14 +584,6 @@ switches_status(const struct switches *ss)
     json_object_put(status, "switches", array);
     json_put_real(status, "applied", switches_applied(ss));
     if (ss->topology) {
-        struct json *paths = json_array_create_empty();
-        size_t n;
-        const struct route_path *p = routes_paths(ss->routes, &n);
-
-        for (size_t i = 0; i < n; i++) {
-            json_array_add(paths, path_to_json(ss, &p[i]));
-        }
-        json_object_put(status, "paths", paths);
         json_put_integer(status, "links_down", routes_n_down(ss->routes));
     }
     return status;

@@ -3,13 +3,12 @@
 #ifndef SWITCHES_H
 #define SWITCHES_H 1
 
-/* Programs all switches by the policy, the topology and the order.
+/* Programs all switches by the policy and the topology.
  *
- * The desired state of a switch follows from the policy (levels and queues),
- * the topology (location of each host) and the order (which traffic gets a
- * path of its own).  It is computed as a whole when one of these changes, or
- * when a link goes up or down, and given to the driver of each switch, which
- * sends only the differences.
+ * The desired state of a switch follows from the policy (levels and queues)
+ * and the topology (location of each host).  It is computed as a whole when
+ * one of these changes, or when a link goes up or down, and given to the
+ * driver of each switch, which sends only the differences.
  *
  * Each level of the policy, the control level and default traffic have a DSCP
  * value and a queue (docs/interfaces.md): queue 0 is the control level's, 7
@@ -29,7 +28,7 @@
  *    switches_add(ss, "tcp:192.0.2.1:6653");     // Others.
  *    for (;;) {
  *        switches_run(ss);
- *        switches_set(ss, policy, generation, cluster, version);
+ *        switches_set(ss, policy, generation);
  *        fabric = switches_take_fabric(ss);  // For the order, or NULL.
  *        ...or, as standby, switches_leave(ss)...
  *        switches_wait(ss);
@@ -42,7 +41,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct cluster;
 struct fabric;
 struct flow_table;
 struct json;
@@ -58,8 +56,8 @@ void switches_set_topology(struct switches *, struct topology *);
 void switches_add(struct switches *, const char *target);
 char *switches_add_identity(struct switches *, const char *text);
 
-void switches_set(struct switches *, const struct policy *, int64_t generation,
-                  const struct cluster *, int64_t version);
+void switches_set(struct switches *, const struct policy *,
+                  int64_t generation);
 void switches_leave(struct switches *);
 
 struct fabric *switches_take_fabric(struct switches *);

@@ -43,8 +43,8 @@ def objective(trial):
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 pruner = Stagecoach(
-    optuna.pruners.SuccessiveHalvingPruner(RUNGS[0], 3), cojob, RUNGS, "loss",
-    name=lambda trial: trial.user_attrs.get("job"))
+    optuna.pruners.SuccessiveHalvingPruner(RUNGS[0], 3), cojob, RUNGS[-1],
+    name=lambda trial: trial.user_attrs.get("job"), n_trials=n_trials)
 study = optuna.create_study(
     pruner=pruner, sampler=optuna.samplers.RandomSampler(seed=1))
 study.optimize(objective, n_trials, n_jobs=3, callbacks=[pruner.announce],

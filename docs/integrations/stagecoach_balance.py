@@ -55,10 +55,10 @@ class BatchSizes:
         if mode not in MODES:
             raise ValueError(f"mode: {mode!r}, allowed: {', '.join(MODES)}")
         if not 0 < batch < 1 << 32:
-            raise ValueError(f"batch: {batch}, 1 to 4294967295 is allowed")
+            raise ValueError(f"batch: {batch}; expected 1 to 4294967295")
         if limits is not None and len(limits) != n_workers:
-            raise ValueError(f"limits: {len(limits)}, one for each of the "
-                             f"{n_workers} workers is allowed")
+            raise ValueError(f"limits: {len(limits)}; expected one for each of the "
+                             f"{n_workers} workers")
         self.n_workers, self.manager = n_workers, ctypes.c_void_p()
         error = library().batch_size_manager_create(Config(
             MODES.index(mode), n_workers, batch,
@@ -83,8 +83,7 @@ class BatchSizes:
         programs used these parts, 0 to 1, of its machine."""
         if library().batch_size_manager_report(self.manager, worker, n,
                                                seconds, cpu, memory):
-            raise ValueError(f"worker: {worker}, 0 to {self.n_workers - 1} "
-                             "is allowed")
+            raise ValueError(f"worker: {worker}; expected 0 to {self.n_workers - 1}")
 
 
 class Meter:
@@ -139,8 +138,8 @@ class DdpBalance:
         runs the iteration all the same, with an empty part, because
         backward() takes part in the exchange."""
         if sizes and (len(sizes), sum(sizes)) != (self.world, self.batch):
-            raise ValueError(f"sizes: {sizes}, {self.world} with the sum "
-                             f"{self.batch} are allowed")
+            raise ValueError(f"sizes: {sizes}; expected {self.world} with the sum "
+                             f"{self.batch}")
         shared = self.torch.tensor(sizes or (
             self.manager.next() if self.rank == 0 else [0] * self.world))
         if not sizes:

@@ -15,6 +15,8 @@ import os
 import re
 import socket
 import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from urllib.parse import quote
 
@@ -108,23 +110,46 @@ def rungs(iterations, n, factor):       # Of n jobs, one in factor goes on.
     return [{"iterations": iterations[0]}]
 
 
+def judged_together(search, iterations, jobs):
+    return {"rungs": rungs(iterations, len(jobs), search.factor),
+            "jobs": jobs, **search.needs}
+
+
+def judged_one_by_one(search, iterations, factor, jobs, to_come):
+    return {"method": "asynchronous", "eta": factor, "to_come": to_come,
+            "rungs": [{"iterations": n} for n in iterations],
+            "jobs": jobs, **search.needs}
+
+
 @quietly
-def announce(search, rung, jobs):       # The stage's jobs now; none: its end.
+def announce(search, rung, stage):      # As it is now; None: it has ended.
     path = f"/v1/cojobs/{quote(search.cojob, '')}"
-    stage = f"{path}/stages/{rung}"
-    if not jobs:
-        ask("DELETE", stage)
-        return
-    body = {"jobs": jobs, **search.needs,
-            "rungs": rungs(search.rungs[rung:], len(jobs), search.factor)}
-    if ask("PUT", stage, body) == 404:
+    place = f"{path}/stages/{rung}"
+    if stage is None:
+        ask("DELETE", place)
+    elif ask("PUT", place, stage) == 404:
         ask("PUT", path, {"weight": 1})
-        if ask("PUT", stage, body) == 404:
-            raise OSError(f"PUT {stage}: there is no such thing")
+        if ask("PUT", place, stage) == 404:
+            raise OSError(f"PUT {place}: there is no such thing")
 
 
-def announce_changes(search, stages):   # By rung, the jobs that run toward it.
+def begin(search, cojob, needs):        # What announce_changes() needs.
+    search.cojob, search.needs = cojob, needs
+    search.stages, search.pending = {}, {}
+    search.lock, search.worker = threading.RLock(), ThreadPoolExecutor(1)
+
+
+def announce_changes(search, stages):   # By rung; the caller has the lock.
     before, search.stages = search.stages, stages
-    for rung in sorted({*before, *stages} - {len(search.rungs)}):
+    for rung in sorted({*before, *stages}):
         if before.get(rung) != stages.get(rung):
-            search.worker.submit(announce, search, rung, stages.get(rung))
+            waits = rung in search.pending      # Then only the last counts.
+            search.pending[rung] = stages.get(rung)
+            if not waits:
+                search.worker.submit(announce_last, search, rung)
+
+
+def announce_last(search, rung):
+    with search.lock:
+        stage = search.pending.pop(rung)
+    announce(search, rung, stage)

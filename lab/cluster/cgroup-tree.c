@@ -140,14 +140,3 @@ cgroup_tree_destroy(const char *path)
     free(full);
     return error;
 }
-
-/* CPU time of the tree so far, in microseconds. */
-uint64_t
-cgroup_tree_cpu_us(const char *path)
-{
-    char *full = full_path(path);
-    uint64_t us = full ? read_key(full, "cpu.stat", "usage_usec") : 0;
-
-    free(full);
-    return us;
-}

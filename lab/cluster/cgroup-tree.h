@@ -7,16 +7,12 @@
  *
  * Processes of a lab fork, change their session, and are started by other
  * processes of the lab.  One cgroup tree for all of them makes it possible to
- * kill exactly these processes, even after the lab itself was killed, and to
- * measure their CPU time.
+ * kill exactly these processes, even after the lab itself was killed.
  *
  * Paths are relative to the cgroup v2 mount, such as "stagecoach/lab-x". */
-
-#include <stdint.h>
 
 char *cgroup_tree_create(const char *path);
 int cgroup_tree_join(const char *path);
 char *cgroup_tree_destroy(const char *path);
-uint64_t cgroup_tree_cpu_us(const char *path);
 
 #endif /* lab/cluster/cgroup-tree.h */

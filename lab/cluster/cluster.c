@@ -609,7 +609,7 @@ not_ready(const struct plan *plan, const char *what, const char *daemon)
 }
 
 /* Waits until 'ready' returns true, and keeps the daemons running meanwhile.
- * 'daemon' is the daemon whose log a message quotes. */
+ * A message quotes the log of 'daemon'. */
 static char *
 wait_until(struct cluster *c, const char *what, const char *daemon,
            bool (*ready)(const struct plan *))

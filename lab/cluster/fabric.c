@@ -545,27 +545,6 @@ fabric_join(const struct plan *plan)
             : leaf_spine_write_topology(plan));
 }
 
-char *
-fabric_set_link(const struct plan *plan, const char *link, bool up)
-{
-    char *interface = leaf_spine_parse_link(link);
-    const char *const argv[] = {
-        "ip", "link", "set", "dev", interface, up ? "up" : "down", NULL
-    };
-    char *error, *message;
-
-    if (!interface) {
-        return xasprintf("LINK: \"%s\", a name such as \"leaf0-spine1\" or "
-                         "\"h0\" is allowed", link);
-    }
-    error = tool_run(plan->fabric_ns, argv, NULL, TOOL_TIMEOUT_MS, NULL);
-    message = error ? xasprintf("LINK: there is no \"%s\" in this lab (%s)",
-                                link, error) : NULL;
-    free(error);
-    free(interface);
-    return message;
-}
-
 /* Removes every namespace of the plan's lab, including its links.  All
  * processes in them must have ended. */
 void

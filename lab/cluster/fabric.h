@@ -63,9 +63,6 @@ struct policy;
 char *fabric_create(const struct plan *, const struct policy *);
 char *fabric_join(const struct plan *);
 
-/* Interrupts or restores a link: "leaf0-spine1", or "h0" for the link of a
- * host.  The plan needs no scenario.  Returns NULL or a message. */
-char *fabric_set_link(const struct plan *, const char *link, bool up);
 void fabric_destroy(const struct plan *);
 
 /* Appends lines of "tc -batch" to 'commands' that give 'dev' the rate
@@ -78,8 +75,8 @@ void fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
  * kernel's) or "netdev", or NULL if the fabric has none; the caller frees. */
 char *fabric_datapath(const struct plan *);
 
-/* Returns one line about what chooses the queue of a packet in a fabric whose
- * Open vSwitch uses 'datapath', and whose switches are 'in_sync' with the
+/* Returns one line about what chooses the queue of a packet in a fabric of
+ * Open vSwitch with 'datapath' and with switches that are 'in_sync' with the
  * controller. */
 const char *fabric_queues_to_string(const struct plan *, const char *datapath,
                                     bool in_sync);

@@ -191,17 +191,3 @@ leaf_spine_write_topology(const struct plan *plan)
     free(file);
     return error;
 }
-
-char *
-leaf_spine_parse_link(const char *link)
-{
-    int leaf, spine, host, end = 0;
-
-    if (sscanf(link, "leaf%2d-spine%2d%n", &leaf, &spine, &end) == 2
-        && end && !link[end]) {
-        return xasprintf("l%ds%d", leaf, spine);
-    } else if (sscanf(link, "h%2d%n", &host, &end) == 1 && end && !link[end]) {
-        return xasprintf("p%d", host);
-    }
-    return NULL;
-}

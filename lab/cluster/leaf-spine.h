@@ -67,9 +67,4 @@ char *leaf_spine_topology(const struct plan *);
  * NULL or a message. */
 char *leaf_spine_write_topology(const struct plan *);
 
-/* Returns the name of the interface at the leaf's end of link "leaf0-spine1",
- * or at the switch's end of the link of host "h0", which all kinds of fabric
- * have; the caller frees.  Returns NULL if 'link' is not such a name. */
-char *leaf_spine_parse_link(const char *link);
-
 #endif /* lab/cluster/leaf-spine.h */

@@ -200,7 +200,8 @@ plan_owns_ns(const struct plan *plan, const char *ns)
 char *
 plan_program(const struct plan *plan, const char *name)
 {
-    /* Folders of programs in a build, relative to that of "stagecoach". */
+    /* Folders of programs in a build, relative to the folder of
+     * "stagecoach". */
     const char *const folders[] = {
         plan->bin_dir ? plan->bin_dir : ".", ".", "../cli", "../controller",
         "../agent", "../shim", "../trainer", NULL,

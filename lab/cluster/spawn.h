@@ -36,9 +36,9 @@ int spawn(const struct spawn *, pid_t *);
 int netns_enter(const char *name);
 int netns_call(const char *name, int (*cb)(void *aux), void *aux);
 
-/* Runs 'argv' in 'netns' (null: that of the caller) with 'input' (may be null)
- * on standard input, for at most 'timeout_ms'.  Returns NULL if it exits with
- * 0, otherwise a malloc()'d message with the last line of its standard error.
+/* Runs 'argv' in 'netns' (null: the caller's) with 'input' (may be null) on
+ * standard input, for at most 'timeout_ms'.  Returns NULL if it exits with 0,
+ * otherwise a malloc()'d message with the last line of its standard error.
  * Stores its standard output in '*outputp' unless that is null; NULL on
  * error. */
 char *tool_run(const char *netns, const char *const argv[], const char *input,

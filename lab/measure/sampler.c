@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
@@ -77,8 +76,8 @@ queue_watch_destroy(struct queue_watch *qw)
     }
 }
 
-/* Adds a sample if the message is about the HTB of a port, whose backlog is
- * the sum of its queues. */
+/* Adds a sample if the message is about the HTB of a port.  The backlog of an
+ * HTB is the sum of its queues. */
 static int
 read_message(const struct nlmsghdr *nlh, void *qw_)
 {
@@ -446,16 +445,6 @@ cpu_load(const struct sampler *s)
            ? (double) (busy - s->busy) / (total - s->total) : NAN;
 }
 
-static double
-tree_seconds(const struct plan *plan, const char *part)
-{
-    char *path = xasprintf("%s/%s", plan->cgroup, part);
-    double seconds = cgroup_tree_cpu_us(path) / 1e6;
-
-    free(path);
-    return seconds;
-}
-
 /* Stores the share of the hosts' IP bytes that was sent in the class of a job.
  * Agents count since they started.  One that does not reply does not count. */
 static void
@@ -501,8 +490,6 @@ sampler_finish(struct sampler *s)
 {
     finish_agents(s);
     s->policy->cpu_busy = cpu_load(s);
-    s->policy->cpu_daemons_s = tree_seconds(s->plan, "daemons");
-    s->policy->cpu_jobs_s = tree_seconds(s->plan, "hosts");
     finish_tcp(s);
     s->policy->queue_p99_bytes = queue_watch_quantile(s->queues, 0.99);
     finish_fabric(s);

@@ -15,7 +15,7 @@ struct watched {
                                  * sample, ms. */
     uint64_t moved;             /* Bytes moved since then. */
     long long seen;             /* Time of the last sample, ms. */
-    bool told;
+    bool logged;
 };
 
 struct stall_watch {
@@ -65,12 +65,12 @@ stall_watch_job(struct stall_watch *sw, const char *cojob, const char *job,
         w->iteration = iteration;
         w->since = now_ms;
         w->moved = 0;
-        w->told = false;
+        w->logged = false;
     }
     w->seen = now_ms;
-    if (now_ms - w->since <= STALL_MS || w->told) {
+    if (now_ms - w->since <= STALL_MS || w->logged) {
         return false;
     }
-    w->told = true;
+    w->logged = true;
     return true;
 }

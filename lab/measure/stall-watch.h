@@ -6,7 +6,7 @@
 /* Detects jobs with a stalled network.
  *
  * On a machine with other load, flows through several user space data planes
- * have stalled for half a minute without any loss.  Such a run says nothing
+ * have stalled for half a minute without any loss.  Such a run is no evidence
  * about the order, so the lab must report it.  A job is stalled if for five
  * seconds it makes no progress and no link of its hosts carries 1 % of its
  * rate.  A job that waits for the traffic of others is not stalled: then its

@@ -49,9 +49,9 @@ struct job_process {
 /* A job as the agent of one host reports it. */
 struct job_there {
     double tx_bytes;            /* Bytes sent in the class of the job. */
-    long long told, counted;    /* Iterations reported by the job, and
-                                 * estimated from its traffic; -1 if
-                                 * unknown. */
+    long long reported, counted; /* Iterations reported by the job, and
+                                  * estimated from its traffic; -1 if
+                                  * unknown. */
 };
 
 struct cojob_run {
@@ -319,7 +319,7 @@ take_job(struct cojob_run *cr, size_t i, int host, const cJSON *json)
 
     get_number(json, "tx_bytes", &there->tx_bytes);
     if (get_number(json, "iteration", &n)) {
-        there->told = n;
+        there->reported = n;
     }
     if (get_number(json, "counted", &n)) {
         there->counted = n;
@@ -381,18 +381,18 @@ ask_agents(struct cojob_run *cr)
 static long long
 iteration_of(const struct cojob_run *cr, size_t job)
 {
-    long long told = -1, counted = -1;
+    long long reported = -1, counted = -1;
 
     for (int host = 0; host < cr->up.plan->n_hosts; host++) {
         const struct job_there *there = &cr->there[job * cr->up.plan->n_hosts
                                                   + host];
 
-        told = MAX(told, there->told);
+        reported = MAX(reported, there->reported);
         if (there->counted >= 0 && (counted < 0 || there->counted < counted)) {
             counted = there->counted;
         }
     }
-    return told >= 0 ? told : counted;
+    return reported >= 0 ? reported : counted;
 }
 
 /* Attributes all unclassified bytes that the hosts sent during the run to the
@@ -643,7 +643,7 @@ add_job(struct cojob_run *cr, const struct scenario_job *job)
     struct job_there *there = &cr->there[(job - cr->cojob->jobs) * n_hosts];
 
     for (size_t i = 0; i < n_hosts; i++) {
-        there[i].told = there[i].counted = -1;
+        there[i].reported = there[i].counted = -1;
     }
     cr->processes = xrealloc(cr->processes, (cr->n + job->n_hosts)
                                             * sizeof *cr->processes);

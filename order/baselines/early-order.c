@@ -3,7 +3,7 @@
 /* Orders by the progress of training: "maif", "early", and early jobs within
  * the order of stages.
  *
- * A search learns most from jobs whose metric still grows fast.
+ * A search learns most from jobs with a metric that still grows fast.
  * progress-curve.h predicts the gain of each job and the end of its early
  * phase.
  *

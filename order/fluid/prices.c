@@ -119,8 +119,8 @@ cost_before(const struct prices *p, const struct fluid_search *search,
 }
 
 /* Sets the least cost of each end of rung 'r' of 'search'.  End e is any time
- * after that of e - 1, so that a rung may seem shorter than it is, by less
- * than a step. */
+ * after end e - 1, so that a rung may seem shorter than it is, by less than a
+ * step. */
 static void
 set_rung_cost(struct prices *p, const struct fluid_search *search, size_t r)
 {

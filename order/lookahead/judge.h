@@ -123,8 +123,8 @@ struct judge_situation {
     double aging_s, aging_slowdown;
     double latest; /* See lateness.h. */
 
-    /* The mean end of the early phases of a search's jobs counts as much as
-     * so many ends of the search. */
+    /* The number of ends of a search that count as much as the mean end of the
+     * early phases of its jobs. */
     double early_boost;
 
     /* Computes the keys of all jobs that are not done.  NULL is the key of

@@ -24,9 +24,9 @@ struct stage {
     struct announced_rung *rungs; /* The stage, and those that follow it. */
 
     /* Seconds of the caller's clock. */
-    double begin;      /* Of the first stage. */
+    double begin;      /* Begin of the first stage. */
     double seen;       /* When it has run in the real network. */
-    double end, whole; /* By the last simulation: its end, and that of all
+    double end, whole; /* By the last simulation: its end, and the end of all
                         * rungs. */
     double over;       /* End of its search in both networks. */
 };

@@ -42,8 +42,8 @@ struct judge_situation;
 struct plan_options {
     int n_runs;   /* Limit of the runs of the judge; below
                    * PLAN_GUESSES there is no plan. */
-    double cpu_s; /* Limit of the processor time of the calling
-                   * thread, seconds; 0 is none. */
+    double cpu_s; /* Limit of the processor time of the calling thread,
+                   * seconds; 0 means no limit. */
     uint64_t seed;
 };
 

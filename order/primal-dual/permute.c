@@ -15,8 +15,8 @@
  *
  * which every schedule satisfies, so their value is a lower bound.  Without
  * releases the order costs at most twice the bound if ports are independent
- * machines.  With releases and computing, a stage whose isolated end is late
- * compared with the load of the busiest port goes last and pays its whole
+ * machines.  With releases and computing, a stage with an isolated end that is
+ * late compared with the load of the busiest port goes last and pays its whole
  * weight for its own end.
  *
  * The permutation places large stages first, from the last rank on, and

@@ -18,15 +18,15 @@ struct order_problem;
 
 /* Fills 'order' (n_stages elements) and returns a lower bound on the weighted
  * sum of completion times.  'kappa' 0 ignores releases and isolated times.
- * With 'kappa' > 0, a stage whose isolated end is after kappa times the
- * busiest port's load goes last.  Ties are broken by size, the smaller first,
- * then by id.  (Mastrolilli et al. 2010; Sincronia, SIGCOMM 2018; releases
- * after Ahmadi et al. 2020.) */
+ * With 'kappa' > 0, a stage with an isolated end after kappa times the busiest
+ * port's load goes last.  Ties are broken by size, the smaller first, then by
+ * id.  (Mastrolilli et al. 2010; Sincronia, SIGCOMM 2018; releases after
+ * Ahmadi et al. 2020.) */
 double permute(const struct order_problem *, double kappa, int *order);
 
 /* Like permute() with 'kappa' > 0, except for rounding, but faster.  The
- * previous call for this problem must have been permute() with kappa 0, whose
- * order it repeats up to the first stage with a late isolated end. */
+ * previous call for this problem must have been permute() with kappa 0; this
+ * one repeats its order up to the first stage with a late isolated end. */
 double permute_again(const struct order_problem *, double kappa, int *order);
 
 /* Sets whether permute() avoids the processor's vector instructions.  The

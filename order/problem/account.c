@@ -7,19 +7,27 @@
 
 #include "order/problem/memory.h"
 
-/* Counts what an owner was served beyond two searches. */
-#define SLICES_FACTOR 0.85
+/* How much of what an owner was served beyond two searches counts, for small
+ * searches and for more than others had. */
+#define SMALL_FACTOR 0.85
+#define MORE_FACTOR 1.2
+
+/* The other owners with running searches. */
+struct others {
+    double search; /* Their mean running search. */
+    double total;  /* What they were served, in the mean. */
+};
 
 /* Returns what 'a' has beyond its two largest searches, as far as all but the
- * largest are smaller than 'others', the mean of the other owners. */
+ * largest are smaller than those of 'others', or as 'a' has more than they. */
 static double
-excess(const struct account *a, double others)
+excess(const struct account *a, const struct others *others)
 {
     double rest = (a->total - a->first) / fmax(a->count - 1, 1);
+    double small = SMALL_FACTOR * fmax(1 - rest / others->search, 0);
+    double more = MORE_FACTOR * fmax(1 - others->total / a->total, 0);
 
-    return (others > rest ? fmax(a->total - a->first - a->second, 0)
-                                * (1 - rest / others)
-                          : 0);
+    return fmax(a->total - a->first - a->second, 0) * fmax(small, more);
 }
 
 void
@@ -40,11 +48,23 @@ account_add(struct account *a, double work, double now, double memory_s)
     }
 }
 
-/* The running searches of one owner. */
+/* The running searches of one owner, or of all. */
 struct running {
     double work;
     size_t n;
+    double total; /* What the owner was served, or all owners. */
+    size_t owners;
 };
+
+/* Returns the means of 'all' but 'own', which must not be all. */
+static struct others
+others_than(const struct running *own, const struct running *all)
+{
+    return (struct others){
+        .search = (all->work - own->work) / (all->n - own->n),
+        .total = (all->total - own->total) / (all->owners - 1),
+    };
+}
 
 void
 account_debts(const struct account *accounts, size_t n_accounts, double now,
@@ -71,15 +91,22 @@ account_debts(const struct account *accounts, size_t n_accounts, double now,
         own[s->owner].n++;
         all.work += s->work;
     }
+    for (size_t o = 0; o < n_accounts; o++) {
+        if (own[o].n) {
+            own[o].total = sums[o].total;
+            all.total += sums[o].total;
+            all.owners++;
+        }
+    }
     for (size_t i = 0; i < n; i++) {
         struct account_search *s = &searches[i];
         const struct running *o = &own[s->owner];
 
-        s->debt =
-            (all.n > o->n ? SLICES_FACTOR
-                                * excess(&sums[s->owner],
-                                         (all.work - o->work) / (all.n - o->n))
-                          : 0);
+        if (all.n > o->n) {
+            struct others others = others_than(o, &all);
+
+            s->debt = excess(&sums[s->owner], &others);
+        }
         least = fmin(least, s->debt);
     }
     for (size_t i = 0; i < n; i++) {

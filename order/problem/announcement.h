@@ -24,6 +24,9 @@
  * If the bytes that it announces are too few, this is such a debt as well,
  * once they are counted, whatever others announce.
  *
+ * A search that judges trials one by one is one stage.  Trials that it did not
+ * announce at first are what it hid.
+ *
  * A search may still change an announcement while the stage runs, which the
  * order does not notice.  For those that begin each stage as a new search, see
  * account.h.
@@ -79,7 +82,8 @@ void candor_add(struct candor *, const struct announcement *);
 void candor_remove(struct candor *, const struct announcement *);
 
 /* Returns the iterations that count in addition to those that the search still
- * needs; 'candor' is that of all running stages, the search's included. */
+ * needs; 'candor' is the candor of all running stages, the search's
+ * included. */
 double announcement_debt(const struct announcement *,
                          const struct candor *candor);
 

@@ -75,10 +75,10 @@ double iteration_weight(const struct iteration_need *, double alone,
                         double busiest);
 
 /* Returns the weight of the end of the early phase of a job, one of 'n_jobs'
- * of its stage, an iteration of which needs 'busiest' seconds of its busiest
+ * of its stage, with iterations that need 'busiest' seconds of their busiest
  * port and 'all' seconds of all ports, see early-order.c.  The size of the
  * iteration over its work is a factor as in the weight of the end of the
- * search, so that a boost says what ends are worth beside each other. */
+ * search, so that a boost is the ratio of the values of both ends. */
 double iteration_early_weight(const struct iteration_need *, size_t n_jobs,
                               double busiest, double all);
 

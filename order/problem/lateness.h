@@ -52,9 +52,9 @@ plain_stage(const struct plain_times *t)
     return t->id ? t->end - t->before : 0;
 }
 
-/* Makes 't' those of the next stage of a search, whose running stage has ended
- * after 'seconds'.  If it was not in the plain network, its time does not
- * count. */
+/* Makes 't' the times of the next stage of a search after its running stage
+ * has ended after 'seconds'.  If it was not in the plain network, its time
+ * does not count. */
 static inline void
 plain_next(struct plain_times *t, double seconds)
 {
@@ -64,9 +64,9 @@ plain_next(struct plain_times *t, double seconds)
     }
 }
 
-/* Returns the factor of the weight of a search whose stages before the running
- * one have taken 'spent' seconds.  The running one is 'age' seconds old and
- * lasts from 'before' to 'end' in the plain network, both 0 if unknown.
+/* Returns the factor of the weight of a search with stages before the running
+ * one that have taken 'spent' seconds.  The running one is 'age' seconds old
+ * and lasts from 'before' to 'end' in the plain network, both 0 if unknown.
  * 'latest' 0 is no limit. */
 static inline double
 lateness_weight(double spent, double age, double before, double end,

@@ -4,8 +4,7 @@
 #define ORDER_MEMORY_H 1
 
 /* Memory for the order code and the simulator, which link with libc and libm
- * only.  If there is none left, the program prints "out of memory" and
- * aborts. */
+ * only.  If malloc() fails, the program prints "out of memory" and aborts. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -40,7 +40,7 @@ struct order_demand {
 };
 
 /* Attributes other than demand that the baseline orders use.  0 means unknown,
- * unless the member says otherwise. */
+ * unless the comment of the member has another meaning. */
 struct order_traits {
     double arrival;             /* Age: seconds from the arrival to the
                                  * problem's time 0. */
@@ -89,9 +89,9 @@ struct order_stage {
 
 struct order_problem {
     int n_ports;
-    double now;                 /* The problem's time 0 on the caller's clock,
-                                 * seconds; used for the epochs of sincronia
-                                 * only. */
+    double now; /* The problem's time 0 on the caller's clock,
+                 * seconds; used for the epochs of sincronia,
+                 * and by compute_iterations(). */
     size_t n_stages, allocated_stages;
     struct order_stage *stages; /* Elements from 'n_stages' on only keep their
                                  * memory. */

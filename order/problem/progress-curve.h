@@ -48,7 +48,7 @@
  *
  *    - With fewer than PROGRESS_MIN_FIT samples, the gain is the prior's.
  *
- *    - With more samples, the gain is that of the fitted curve in the next
+ *    - With more samples, the gain is the gain of the fitted curve in the next
  *      'period_s' seconds.  The job is early while it has fewer than 'samples'
  *      samples or is below 'theta' of its last metric.
  *
@@ -141,8 +141,8 @@ bool progress_curve_predict(struct progress_curve *, double k, double *mean,
                             double *sd);
 
 /* Stores 'gain' and 'early' of struct order_traits.  'k' is the current
- * iteration, at least that of the last sample.  'iteration_s' is the duration
- * of an iteration, seconds; if 0, a period is one iteration. */
+ * iteration, at least the iteration of the last sample.  'iteration_s' is the
+ * duration of an iteration, seconds; if 0, a period is one iteration. */
 void progress_curve_score(struct progress_curve *,
                           const struct progress_options *, double k,
                           double iteration_s, double now, double *gain,

@@ -159,3 +159,26 @@ sort_by_key(const struct order_problem *op,
     }
     scratch_free(op->scratch, keyed);
 }
+
+void
+sort_gather(const struct order_problem *op, int *order)
+{
+    int *gathered = scratch_alloc(op->scratch, op->n_stages, sizeof *gathered);
+    size_t n = 0;
+
+    for (size_t k = 0; k < op->n_stages; k++) {
+        size_t group = order[k] < 0 ? 0 : op->stages[order[k]].traits.group;
+
+        if (order[k] >= 0) {
+            gathered[n++] = order[k];
+        }
+        for (size_t i = k + 1; group && i < op->n_stages; i++) {
+            if (order[i] >= 0 && op->stages[order[i]].traits.group == group) {
+                gathered[n++] = order[i];
+                order[i] = -1;
+            }
+        }
+    }
+    memcpy(order, gathered, n * sizeof *order);
+    scratch_free(op->scratch, gathered);
+}

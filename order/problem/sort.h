@@ -46,6 +46,10 @@ typedef struct order_key order_key_func(const struct order_stage *,
 void sort_by_key(const struct order_problem *, const struct order_options *,
                  order_key_func *, int *order);
 
+/* Lets the stages of each group (struct order_traits) follow the first one of
+ * them in 'order'. */
+void sort_gather(const struct order_problem *, int *order);
+
 struct radix_item {
     uint64_t key;
     int stage;

@@ -52,76 +52,91 @@ trial_rung_judge(struct trial_rung *rung, double metric, double eta)
 }
 
 double
-trials_after(const int64_t *iterations, size_t n, double eta)
+trials_after(const struct trial_rung *rungs, size_t n, double eta)
 {
     double sum = 0, share = 1;
 
     for (size_t i = 1; i < n; i++) {
         share /= eta;
-        sum += share * (iterations[i] - iterations[i - 1]);
+        sum += share * (rungs[i].iterations - rungs[i - 1].iterations);
     }
     return sum;
 }
 
-/* Stores what is predicted of the others that are on the way to the rung of
- * 'trials[t]', falling.  Returns their number. */
-static size_t
-find_others(const struct trial *trials, size_t n, size_t t, double *others)
+/* Returns true if 'other' is another trial on the way to the rung of
+ * 'trial'. */
+static bool
+is_rival(const struct trial *other, const struct trial *trial)
 {
-    size_t n_others = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (i != t && trials[i].known && trials[i].rung == trials[t].rung) {
-            insert(others, n_others++, trials[i].mean);
-        }
-    }
-    return n_others;
+    return other != trial && other->rung == trial->rung;
 }
 
-/* Returns the 'm'-th best of those at 'rung' and of the 'n' 'others', which
- * are as many together. */
+/* Returns the 'm'-th best of those that have been at the rung of 'trial' and
+ * of its rivals among the 'n' 'known' ones, which are as many together. */
 static double
-cut_of(const struct trial_rung *rung, const double *others, size_t n, size_t m)
+cut_of(const struct trial *trial, const struct trial *const *known, size_t n,
+       size_t m)
 {
+    const struct trial_rung *rung = trial->rung;
     size_t i = 0, k = 0;
     double cut = INFINITY;
 
     while (m--) {
-        bool there = i < rung->n && (k == n || rung->metrics[i] >= others[k]);
-
-        cut = there ? rung->metrics[i++] : others[k++];
+        while (k < n && !is_rival(known[k], trial)) {
+            k++;
+        }
+        if (i < rung->n && (k == n || rung->metrics[i] >= known[k]->mean)) {
+            cut = rung->metrics[i++];
+        } else {
+            cut = known[k++]->mean;
+        }
     }
     return cut;
 }
 
-/* Returns the chance of 'trials[t]' to pass its rung, above 0. */
+/* Returns the chance of 'trial' to pass its rung, above 0. */
 static double
-chance_of(const struct trial *trials, size_t n, size_t t, double eta,
-          double *others)
+chance_of(const struct trial *trial, const struct trial *const *known,
+          size_t n, double eta)
 {
-    const struct trial *trial = &trials[t];
-    size_t n_others = find_others(trials, n, t, others);
-    size_t all = trial->rung->n + n_others;
+    size_t all = trial->rung->n;
     double cut, chance;
 
+    for (size_t k = 0; k < n; k++) {
+        all += is_rival(known[k], trial);
+    }
     if (!all || !trial->known) {
         return 1 / eta;
     }
-    cut = cut_of(trial->rung, others, n_others, n_kept(all + 1, eta));
+    cut = cut_of(trial, known, n, n_kept(all + 1, eta));
     chance = erfc((cut - trial->mean) / (trial->sd * sqrt(2))) / 2;
     return (all * chance + 1) / (all + eta);
+}
+
+static int
+compare_means(const void *a_, const void *b_)
+{
+    const struct trial *const *a = a_, *const *b = b_;
+
+    return ((*a)->mean < (*b)->mean) - ((*a)->mean > (*b)->mean);
 }
 
 void
 trials_promise(struct trial *trials, size_t n, double eta)
 {
-    double *others = order_alloc(n, sizeof *others);
+    const struct trial **known = order_alloc(n, sizeof *known);
+    size_t n_known = 0;
     double most = 0;
 
     for (size_t t = 0; t < n; t++) {
-        double chance = chance_of(trials, n, t, eta, others);
-
-        trials[t].promise = pow(chance, CHANCE_POWER)
+        if (trials[t].known) {
+            known[n_known++] = &trials[t];
+        }
+    }
+    qsort(known, n_known, sizeof *known, compare_means);
+    for (size_t t = 0; t < n; t++) {
+        trials[t].chance = chance_of(&trials[t], known, n_known, eta);
+        trials[t].promise = pow(trials[t].chance, CHANCE_POWER)
                             * sqrt(trials[t].rung->iterations)
                             / trials[t].work;
         most = fmax(most, trials[t].promise);
@@ -129,5 +144,5 @@ trials_promise(struct trial *trials, size_t n, double eta)
     for (size_t t = 0; t < n; t++) {
         trials[t].promise /= most;
     }
-    free(others);
+    free(known);
 }

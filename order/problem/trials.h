@@ -37,12 +37,12 @@
  * next rung, times the root of that rung's iterations, over the work until it
  * is there, relative to the trial of the search that has most.  With the
  * chance itself, the work alone, or both, more trials have begun before a good
- * one has gone far, and a search reaches a target later.  The chance is that
- * of a normal distribution around the predicted metric to be among the best 1
- * / eta of those that have been at the rung, and of what is predicted of the
- * others that are on their way to it.  A trial of which nothing is predicted
- * yet has the chance 1 / eta.  Few others tell little, so that one counts as
- * eta of them.
+ * one has gone far, and a search reaches a target later.  The chance is the
+ * probability of a normal distribution around the predicted metric to be among
+ * the best 1 / eta of the metrics that were seen at the rung and of those that
+ * are predicted of the trials on their way to it.  A trial without a
+ * prediction has the chance 1 / eta.  Few others are weak evidence, so that
+ * one counts as eta of them.
  *
  *    struct trial trials[8] = { { .rung = rung, .work = work } };
  *
@@ -75,9 +75,9 @@ void trial_rung_uninit(struct trial_rung *);
  * best 1 / eta, or the best, of those that have arrived. */
 bool trial_rung_judge(struct trial_rung *, double metric, double eta);
 
-/* Returns the iterations that a trial is expected to do after the first of the
- * 'n' rungs at 'iterations' to which it is on its way. */
-double trials_after(const int64_t *iterations, size_t n, double eta);
+/* Returns the iterations that a trial is expected to do after the first of
+ * these 'n' rungs, to which it is on its way. */
+double trials_after(const struct trial_rung *, size_t n, double eta);
 
 /* A running trial, on its way to a rung. */
 struct trial {
@@ -85,10 +85,12 @@ struct trial {
     double work;     /* Seconds of all ports until it arrives, > 0. */
     bool known;      /* There is a prediction: */
     double mean, sd; /* its metric at the rung; 'sd' > 0. */
+    double chance;   /* To pass the rung, above 0. */
     double promise;  /* Above 0; 1 for the most promising one. */
 };
 
-/* Sets 'promise' of the 'n' running trials of a search. */
+/* Sets 'chance' and 'promise' of the 'n' running trials of a search.
+ * O(n^2). */
 void trials_promise(struct trial *, size_t n, double eta);
 
 #endif /* order/problem/trials.h */

@@ -11,7 +11,7 @@
  * takes the best of several start orders and moves stages within it, one at a
  * time, to the rank at which the weighted sum of completion times is smallest,
  * until no move helps or the budget is used up.  Its estimate is never worse
- * than that of a start.
+ * than the estimate of a start.
  *
  * A move is cheap: if a stage passes a neighbor, only the ends of these two
  * stages change, which takes one sweep of their ports.  Each stage tries the

@@ -13,9 +13,9 @@
  *
  * The order of iterations changes while jobs make progress: a job that lets
  * others pass becomes urgent.  A good input is therefore not the order of the
- * moment but that of the stages, by what their searches need relative to their
- * weights, and within a stage the longest job first.  At all decisions of
- * simulated searches, compared with the ends that the simulator finds, the
+ * moment but the order of the stages by what their searches need relative to
+ * their weights, and within a stage the longest job first.  At all decisions
+ * of simulated searches, compared with the ends that the simulator finds, the
  * mean error of what a stage still needs is 0.20, 0.18, 0.22 and 0.25 (10
  * seeds of the families spread, one, 16_load1 and 16_load2 of
  * order-iterating), with the order of the moment 0.41, 0.26, 2.0 and 2.5, and
@@ -39,8 +39,8 @@ struct job_end {
     double end;                 /* Output: seconds from now. */
 };
 
-/* Sets 'end' of the 'n' 'jobs', the first of which goes first.  Demands are of
- * ports below 'n_ports'.  A job without period and demands ends at once. */
+/* Sets 'end' of the 'n' 'jobs', which go in this order.  Demands are of ports
+ * below 'n_ports'.  A job without period and demands ends at once. */
 void job_ends_predict(struct job_end *jobs, size_t n, int n_ports);
 
 #endif /* order/result/job-ends.h */

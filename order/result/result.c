@@ -12,7 +12,6 @@
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
 #include "order/problem/sort.h"
-#include "order/result/hysteresis.h"
 #include "order/result/improve.h"
 #include "order/result/levels.h"
 
@@ -34,6 +33,7 @@ void
 order_result_init(struct order_result *result)
 {
     memset(result, 0, sizeof *result);
+    result->checked = INFINITY;
 }
 
 void
@@ -99,12 +99,35 @@ order_result_set_levels(const struct order_options *options,
     }
 }
 
+double
+order_estimate(const struct order_problem *op, const int *order,
+               double *completion)
+{
+    double *load = scratch_alloc(op->scratch, op->n_ports, sizeof *load);
+    double sum = 0;
+
+    for (size_t k = 0; k < op->n_stages; k++) {
+        const struct order_stage *s = &op->stages[order[k]];
+        double end = order_stage_earliest_end(s);
+
+        for (size_t i = 0; i < s->n_demands; i++) {
+            load[s->demands[i].port] += s->demands[i].seconds;
+            end = fmax(end, load[s->demands[i].port]);
+        }
+        if (completion) {
+            completion[order[k]] = end;
+        }
+        sum += s->weight * end;
+    }
+    scratch_free(op->scratch, load);
+    return sum;
+}
+
 void
 order_result_estimate(const struct order_problem *op,
                       struct order_result *result)
 {
-    result->estimate =
-        hysteresis_estimate(op, result->order, result->completion);
+    result->estimate = order_estimate(op, result->order, result->completion);
 }
 
 /* A stage on a port. */

@@ -83,6 +83,9 @@ struct order_result {
                                  * most 'estimate'.  0 if 'uncertified'. */
     enum order_bound bound_kind;        /* The bound that 'bound' is. */
     enum order_decider decider;         /* What decided 'order'. */
+    double checked;             /* Time of the problem when ORDER_BY_KEY was
+                                 * last compared with ORDER_BY_PERMUTATION and
+                                 * used; INFINITY before that. */
     struct improver *improver;  /* Memory of the local search, or NULL. */
 };
 
@@ -100,6 +103,13 @@ void order_result_set_order(struct order_result *, const int *order);
 void order_result_set_levels(const struct order_options *,
                              const struct order_problem *,
                              struct order_result *);
+
+/* Returns the weighted sum of the stages' completion times if they are served
+ * in 'order': a stage ends when all ports have served it and the stages before
+ * it, and not before its isolated time.  Stores the completion times in
+ * 'completion' unless that is NULL. */
+double order_estimate(const struct order_problem *, const int *order,
+                      double *completion);
 
 /* Estimate the completion of each stage and their weighted sum, if each port
  * serves by ranks, or by levels, shared equally among the stages of a level.

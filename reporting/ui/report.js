@@ -18,9 +18,17 @@ const MAX_COLUMNS = 60;         // Columns of a heat map.
 const DASHES = [[], [6, 3], [2, 2]];
 const AXIS_SIZE = 60;           // Width of the numbers at a vertical axis, px.
 
-const { policies, stages, searches, jobs } =
+const { baseline, candidate, policies, stages, searches, jobs } =
     JSON.parse(document.getElementById("data").textContent);
 const names = [...new Set(searches.map(search => search.cojob))];
+
+// The number of each policy's colour, which has no other meaning on the page:
+// 0 is the order and 1 what it is compared with, as on the dashboard.
+const COLOURS = new Map([
+    ...policies.map(({ name }) => name)
+        .filter(name => name !== candidate && name !== baseline)
+        .map((name, i) => [name, candidate ? 2 + i % (N_COLOURS - 2) : i]),
+    [candidate, 0], [baseline, 1]]);
 
 // The last time, in seconds, that any policy's run has.
 const end = Math.max(
@@ -47,17 +55,17 @@ function drawBars() {
             : stage.end - stage.start));
     }
     const rows = [...byName].slice(0, MAX_BARS).map(([name, times]) => ({
-        name, bars: policies.map((policy, i) => {
+        name, bars: policies.map(policy => {
             const value = times.get(policy.name);
 
             return value == null ? { text: "did not end" }
                 : { value, text: seconds(value),
-                    className: `f${i % N_COLOURS}` };
+                    className: `f${COLOURS.get(policy.name)}` };
         }),
     }));
 
     show("bars", legend(policies.map(
-        (policy, i) => [`f${i % N_COLOURS}`, policy.name])),
+        ({ name }) => [`f${COLOURS.get(name)}`, name])),
          groupedBars("Completion time of each stage under each policy",
                      widthFor(document.getElementById("bars")), rows));
 }
@@ -91,7 +99,8 @@ function drawCdf() {
             series: [{ label: "time",
                        value: (u, t) => t == null ? "" : seconds(t) },
                      ...policies.map((policy, i) => ({
-                label: policy.name, stroke: colour(`--c${i % N_COLOURS}`),
+                label: policy.name,
+                stroke: colour(`--c${COLOURS.get(policy.name)}`),
                 width: 2, dash: DASHES[i % DASHES.length], spanGaps: true,
                 points: { show: false }, paths: uPlot.paths.stepped(
                     { align: 1 }),
@@ -126,6 +135,7 @@ function drawTimelines() {
             return { cojob: stage.cojob, rung: stage.rung,
                      from: 1000 * stage.start, to: 1000 * to,
                      runs: stage.end === null,
+                     className: `f${COLOURS.get(policy.name)}`,
                      title: `${stage.cojob}/${stage.rung}, ${stage.jobs
                      } jobs: ${stage.start.toFixed(2)} to ${to.toFixed(2)} s${
                          stage.end === null ? ", did not end" : ""}` };
@@ -165,7 +175,6 @@ function drawUse() {
 }
 
 function drawLoss() {
-    const colours = new Map(names.map((name, i) => [name, i % N_COLOURS]));
     const most = Math.max(...jobs.flatMap(
         job => job.points.map(point => point[2] ?? 0)), 1e-3);
 
@@ -187,7 +196,7 @@ function drawLoss() {
                 series: [{}, ...lines.map(job => ({
                     label: `${job.cojob}/${job.job}: loss ${job.loss}`
                         + (job.outcome ? `, ${job.outcome}` : ""),
-                    stroke: colour(`--c${colours.get(job.cojob)}`),
+                    stroke: colour(`--c${COLOURS.get(policy.name)}`),
                     width: 1.5, spanGaps: true, points: { show: false },
                 }))],
             }));
@@ -201,9 +210,6 @@ function drawLoss() {
             job.points.map(point => point[0]),
             job.points.map(point => point[2])])));
     });
-    document.getElementById("loss").before(legend(names.filter(
-        name => jobs.some(job => job.cojob === name)).map(
-        name => [`f${colours.get(name)}`, name])));
 }
 
 for (const section of document.querySelectorAll("section[hidden]")) {

@@ -7,7 +7,6 @@ import { LEFT, picture, rowName, svg } from "./dom.js";
 const LANE = 24;
 const AXIS = 22;
 const RIGHT = 30;
-const N_COLOURS = 8;            // Number of classes f0... in style.css.
 const DAY_S = 86400;
 const STEPS_S = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
                  10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, DAY_S];
@@ -38,7 +37,8 @@ function bar(stage, y, x) {
     const width = Math.max(2, x(stage.to) - x(stage.from));
     const parts = [svg("rect", {
         x: x(stage.from), y: y + 3, width, height: LANE - 6, rx: 2,
-        class: `f${stage.rung % N_COLOURS}` + (stage.runs ? " running" : ""),
+        class: stage.className + (stage.rung % 2 ? " odd" : "")
+            + (stage.runs ? " running" : ""),
     }, svg("title", {}, stage.title))];
 
     if (width > 14) {
@@ -48,8 +48,8 @@ function bar(stage, y, x) {
     return parts;
 }
 
-// Draws 'stages', {cojob, rung, from, to, runs, title}, in the order of
-// 'lanes', names of searches.  'span' is {from, to, text}: both ends of the
+// Draws 'stages', {cojob, rung, from, to, runs, title, className}, in the order
+// of 'lanes', names of searches.  'span' is {from, to, text}: both ends of the
 // axis and a function that formats a time, given the distance of the labels.
 // All times are in ms.
 export function timeline(label, width, lanes, stages, span) {

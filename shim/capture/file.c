@@ -50,9 +50,10 @@ check_link(const struct capture_reader *c)
     int link = pcap_datalink(c->pcap);
     const char *name = pcap_datalink_val_to_name(link);
 
-    return (link == DLT_EN10MB ? NULL
-            : message("%s: link type %s (%d), only Ethernet is allowed",
-                      c->name, name ? name : "unknown", link));
+    return (link == DLT_EN10MB
+                ? NULL
+                : message("%s: link type %s (%d); expected only Ethernet",
+                          c->name, name ? name : "unknown", link));
 }
 
 char *

@@ -5,10 +5,10 @@
 
 /* Capture files: reads pcap and pcapng, writes pcap.
  *
- * The input of a replay or a profile may be malicious.  libpcap parses the
- * formats; this module returns frames with a time in nanoseconds, and one
- * message with the position of an error.  Only Ethernet is supported.  A frame
- * may be longer than 64 KiB, as a sender captures it before its card cuts it.
+ * The input of a replay may be malicious.  libpcap parses the formats; this
+ * module returns frames with a time in nanoseconds, and one message with the
+ * position of an error.  Only Ethernet is supported.  A frame may be longer
+ * than 64 KiB, as a sender captures it before its card cuts it.
  *
  *    error = capture_open("in.pcap", &c);
  *    while (!error && !(error = capture_next(c, &frame)) && frame.data) {

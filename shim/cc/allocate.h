@@ -41,7 +41,7 @@
  *
  * The allocation fills A.  Each flow first gets an equal part of the floor.
  * Then the ranks are served in order, max-min within a rank.  The rest is
- * divided among all flows, so that one whose demand was underestimated can
+ * divided among all flows, so that a flow with an underestimated demand can
  * show it.
  *
  *    cc_budget(&budget, &law, &load);
@@ -106,8 +106,8 @@ struct cc_load {
 uint64_t cc_budget(struct cc_budget *, const struct cc_law *,
                    const struct cc_load *);
 
-/* Sorts the shares by rank and demand, and sets their rates, whose sum is the
- * budget except for rounding. */
+/* Sorts the shares by rank and demand, and sets their rates.  The sum of the
+ * rates is the budget except for rounding. */
 void cc_divide(struct cc_share *, size_t n, const struct cc_budget *,
                double floor);
 

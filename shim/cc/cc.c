@@ -135,7 +135,7 @@ find_flow(struct cc *cc, const struct segment *seg, bool from_host,
 }
 
 /* The host's SYN contains its window scale and whether it wants ECN.  Its
- * SYN-ACK says that it has taken the remote end's SYN. */
+ * SYN-ACK shows that it has accepted the remote end's SYN. */
 static void
 host_syn(struct cc_frame *frame, struct segment *seg,
          const struct segment_options *o, struct cc_flow *flow, uint64_t now)
@@ -179,8 +179,8 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     }
 }
 
-/* Makes a packet one of its job's control class, or if it has none, of that of
- * packets without a job. */
+/* Moves a packet to the control class of its job, or without a job to the
+ * control class of other packets. */
 static void
 make_control(const struct cc *cc, struct verdict *v)
 {

@@ -32,9 +32,9 @@
  * is granted, bursts do not wait for grants, and only a long queue lowers
  * them.
  *
- * ECN protects the core of the network, whose queues no host can measure:
- * where loops sleep for up to a millisecond, a round trip time says more about
- * the hosts than about the network.  If both shims support it and the two
+ * ECN protects the core of the network, because no host can measure its
+ * queues: where loops sleep for up to a millisecond, a round trip time depends
+ * more on the hosts than on the network.  If both shims support it and the two
  * hosts do not use ECN themselves, the sender's shim marks data as
  * ECN-capable, and the receiver's shim clears the marks and lowers the flow's
  * rate by the share of marked data, as DCTCP does.
@@ -83,7 +83,7 @@ struct verdict;
 /* Largest size of takeover-state.h. */
 #define CC_TAKEOVER_BYTES (576u << 10)
 
-/* A frame, whose start cc_from_host() and cc_from_uplink() may move by
+/* A frame. cc_from_host() and cc_from_uplink() may move its start by
  * HELLO_BYTES in either direction. */
 struct cc_frame {
     uint8_t *data;

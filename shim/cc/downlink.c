@@ -22,7 +22,7 @@
 #define IDLE_NS (10 * MS)       /* A quiet flow leaves the downlink. */
 #define FORGET_NS NS_PER_S      /* A flow may be a small one again. */
 
-/* Time between two bursts whose first bytes need no grant, see PAUSE_NS of
+/* Time between two bursts with first bytes that need no grant, see PAUSE_NS of
  * uplink.c. */
 #define FREE_NS (30 * MS)
 

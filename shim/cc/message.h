@@ -36,9 +36,9 @@
  *    0       4     "SGCC"
  *    4       1     version, 2
  *    5       1     type: 1 hello, 2 grants, 3 flows without data to send,
- *                  4 flows whose data wait for a grant, 5 flows that cannot
- *                  use their grants because the uplink is busy with others,
- *                  6 welcome, the answer to 1
+ *                  4 flows with data that wait for a grant, 5 flows that
+ *                  cannot use their grants because the uplink is busy with
+ *                  others, 6 welcome, the answer to 1
  *    6       1     flags, as in the option
  *    7       1     number of grants, 0 to 31
  *    8       8     nonce that the receiver of the message expects

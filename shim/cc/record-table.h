@@ -93,7 +93,7 @@ struct record *record_table_add(struct record_table *,
 void record_table_remove(struct record_table *, struct record *);
 void record_table_move(struct record_table *, struct record *, uint16_t slot);
 
-/* Returns the record after that of the last call, NULL if that place is
+/* Returns the record after the last one returned, NULL if its place is
  * free. */
 struct record *record_table_next(struct record_table *);
 

@@ -95,9 +95,9 @@ struct remote_shim {
     uint32_t refused;   /* Messages with a wrong hash. */
     uint32_t disobeyed; /* How often it was distrusted. */
     struct obedience obedience;
-    struct grant_message message;     /* Being written... */
-    bool is_writing;                  /* ...if this is set, */
-    struct remote_shim *next_writing; /* as that of the next one. */
+    struct grant_message message;     /* Of the list that is being written. */
+    bool is_writing;                  /* A list is being written. */
+    struct remote_shim *next_writing; /* Next one with a list, or NULL. */
 };
 
 /* Keys of remote addresses. */
@@ -160,8 +160,8 @@ remote_shims_share(struct remote_shims *p, struct remote_shim *rs,
 }
 
 /* Takes keys, gives lists, and checks the next few records: one that is old is
- * removed.  Returns a record whose shim must be asked for an answer, or NULL.
- */
+ * removed.  Returns a record of a shim that must be asked for an answer, or
+ * NULL. */
 struct remote_shim *remote_shims_run(struct remote_shims *, uint64_t now);
 
 /* Returns true if messages to the shim and its pacing count. */
@@ -178,8 +178,8 @@ void remote_shim_hint(struct remote_shim *, uint64_t nonce, bool again);
  * a hint or a new key. */
 bool remote_shim_asks(struct remote_shim *, uint64_t now);
 
-/* Stores the key for a message to the shim whose nonce is 'to'.  Returns false
- * if there is none. */
+/* Stores the key for a message to the shim with the nonce 'to'.  Returns false
+ * without a key. */
 bool remote_shim_key(const struct remote_shim *, uint64_t to, uint64_t now,
                      uint8_t key[SHIM_KEY_BYTES]);
 

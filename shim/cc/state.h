@@ -59,7 +59,7 @@ struct cc_arriving {
     double window_could;    /* Bytes that its grant would have carried in
                              * the current window of 'rate'. */
     uint64_t step_bytes;    /* Arrived since the last division. */
-    uint64_t free_at;       /* Time of the last burst whose first bytes
+    uint64_t free_at;       /* Time of the last burst with first bytes that
                              * needed no grant. */
     double excess;          /* Bytes of the phantom queue that arrived
                              * beyond its grants. */
@@ -115,7 +115,7 @@ struct cc_leaving {
  *
  * A connection that does not fit into the table, or that is older than the
  * shim, is plain TCP.  A record is removed some time after its connection has
- * ended or become idle; one whose windows are translated is kept for hours,
+ * ended or become idle; a flow with translated windows is kept for hours,
  * since without it the remote end would misread them. */
 struct cc_flow {
     struct record record;

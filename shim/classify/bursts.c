@@ -115,8 +115,9 @@ publish(struct burst_train *t, const struct burst_trial *best)
     __atomic_store_n(&t->period_ns, period, __ATOMIC_RELAXED);
 }
 
-/* Ends the current burst of every trial whose gap threshold is at most the gap
- * before the packet that came at 'now', which is at least BURST_MIN_GAP. */
+/* Ends the current burst of every trial with a gap threshold of at most the
+ * gap before the packet that came at 'now', which is at least
+ * BURST_MIN_GAP. */
 void
 burst_train_gap(struct burst_train *t, uint64_t now)
 {
@@ -165,7 +166,7 @@ burst_train_bin(struct burst_train *t, uint64_t now)
 /* Stores in 'bins' the bytes of the bins from number 'since' on that ended
  * before 'now', at most the last BURST_N_BINS - 1, oldest first.  Returns
  * their number.  For a bin that the counting thread is closing, the value may
- * be that of the next bin. */
+ * belong to the next bin. */
 static uint64_t
 burst_train_bins(const struct burst_train *t, uint64_t now, uint64_t since,
                  uint32_t bins[BURST_N_BINS])

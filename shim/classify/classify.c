@@ -247,7 +247,7 @@ read_tags(const uint16_t *tags, uint32_t n, struct burst *b)
     return slot_tag_learns(any) && !b->uncommon;
 }
 
-/* Returns a bit for each packet whose flow is to be learned. */
+/* Returns a bit for each packet of a flow that is to be learned. */
 static uint64_t __attribute__((noinline))
 find_learnable(const uint16_t *tags, uint32_t n, const struct burst *b)
 {

@@ -18,7 +18,7 @@
  *
  * Control is only for jobs with a control class, see job-slot.h; the egress
  * polices it, see control-share.h.  The DSCP of a malformed packet stays, and
- * that of a packet of no job where the policy does not use it, see tag.h.
+ * the DSCP of a packet of no job if the policy does not use it, see tag.h.
  * Without a lease all slots are treated as unused.
  *
  * The slots of received packets are learned from the tags: a packet of a flow
@@ -71,7 +71,7 @@ struct verdict {
 };
 
 /* Classify 1 to CLASSIFY_BURST packets.  'tags' has the control information of
- * each slot tag; that of an untagged packet is SLOT_TAG_NO_LEARN.  'leased' is
+ * each slot tag; an untagged packet has SLOT_TAG_NO_LEARN.  'leased' is
  * job_slots_leased() now. */
 void classify_burst_from_host(struct classifier *, const struct packet *,
                               const uint16_t *tags, uint32_t n, bool leased,

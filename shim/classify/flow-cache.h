@@ -24,9 +24,10 @@
  * compared, with eight words.  Such a flow cannot be chosen without the
  * secrets.
  *
- * The hash is one 64 by 64 bit multiplication for each 16 bytes.  It is as
- * fast as the CRC instruction, works on every processor, and collisions depend
- * on the secrets, unlike those of a CRC.
+ * The hash is one 64 by 64 bit multiplication for each 16 bytes, and another
+ * one, or flows with sequential addresses would share few buckets.  It works
+ * on every processor, and collisions depend on the secrets, unlike those of a
+ * CRC.
  *
  *    struct flow_cache *fc = flow_cache_create(seed);
  *
@@ -95,8 +96,10 @@ flow_multiply(uint64_t a, uint64_t b)
 static inline uint64_t
 flow_hash(const struct flow_hasher *h, const struct flow_id *id)
 {
-    return flow_multiply(id->addresses ^ h->secrets[0],
-                         id->rest ^ h->secrets[1]);
+    uint64_t first =
+        flow_multiply(id->addresses ^ h->secrets[0], id->rest ^ h->secrets[1]);
+
+    return flow_multiply(first, h->secrets[1]);
 }
 
 static inline void

@@ -13,10 +13,10 @@
  * the classes are numbered by rank, then by level.  The egress reads them when
  * they have changed.
  *
- * A job whose level is neither control nor default has a second treatment, for
- * its packets in the control class, at SLOT | SLOT_TAG_CONTROL: the control
- * level and the DSCP of job_slots_set_control(), which also has the DSCPs of
- * all levels: packets of no job must not have them, see tag.h.
+ * A job with a level other than control and default has a second treatment,
+ * for its packets in the control class, at SLOT | SLOT_TAG_CONTROL: the
+ * control level and the DSCP of job_slots_set_control(), which also has the
+ * DSCPs of all levels: packets of no job must not have them, see tag.h.
  *
  * The agent's lease limits how long the slots are valid.  Without a lease
  * every slot is treated like slot 0, which is no job: default level and DSCP.

@@ -5,13 +5,13 @@
 
 /* Parses frames.
  *
- * A received frame belongs to the job whose packets the host has sent with the
- * same 5-tuple.  The parser finds the 5-tuple as the host sees it ("local" is
- * the host's side in both directions), and the IP header, so that its DSCP can
- * be written.  All lengths in the frame are checked against its size.  With
- * segmentation by its card, a sender writes 0 as an IPv4 total length or an
- * IPv6 payload length, with or without the jumbo option: such a packet ends
- * where its frame does.
+ * A received frame belongs to the job that has sent packets with the same
+ * 5-tuple from this host.  The parser finds the 5-tuple as the host sees it
+ * ("local" is the host's side in both directions), and the IP header, so that
+ * its DSCP can be written.  All lengths in the frame are checked against its
+ * size.  With segmentation by its card, a sender writes 0 as an IPv4 total
+ * length or an IPv6 payload length, with or without the jumbo option: such a
+ * packet ends where its frame does.
  *
  * Up to two VLAN tags and, in IPv6, up to four extension headers are skipped.
  * Fragments have no key, not even the first one, which has the ports: so all
@@ -80,7 +80,7 @@ struct parsed {
     uint32_t end;               /* Offset of the end of the IP packet, if 'l4'
                                  * is known. */
     uint16_t udp;               /* Offset of the UDP header of a datagram's
-                                 * first fragment, 0 if it is none. */
+                                 * first fragment, 0 in other packets. */
     uint8_t family;             /* 4 or 6, 0 if not IP. */
     struct shim_flow_key key;   /* Only if PARSED_FLOW; without the ports if
                                  * 'l4' is known. */

@@ -217,8 +217,8 @@ accept_clients(struct server *s)
     }
 }
 
-/* Queues a message.  Closes a client whose backlog is too long, or for whose
- * message there is no memory. */
+/* Queues a message.  Closes a client with a backlog that is too long, or
+ * without memory for its message. */
 static void
 send_message(struct client *c, uint16_t type, uint32_t xid, uint32_t status,
              const void *body, size_t size)

@@ -78,7 +78,7 @@ show_stats(const void *body, size_t size, FILE *stream)
                  ROW(cc_grants_taken), ROW(cc_marks),
                  ROW(untagged),        ROW(cc_forged),
                  ROW(cc_refused),      ROW(cc_repeated),
-                 ROW(cc_disobeyed) };
+                 ROW(cc_disobeyed),    ROW(control_dropped) };
     const struct shim_slot_stats *slots;
     const struct shim_stats *s = body;
 

@@ -41,7 +41,7 @@ struct egress {
     /* Written by the forwarding thread, read by the control thread. */
     uint64_t tx_packets, tx_bytes;
     uint64_t tx_ip_bytes, tx_default_bytes;
-    uint64_t queue_dropped;
+    uint64_t queue_dropped, control_dropped;
     uint64_t exceeded;          /* Control packets above their job's share. */
 
     /* Written by the control thread, read by the forwarding thread. */
@@ -222,6 +222,7 @@ egress_stats(const struct egress *e, struct shim_stats *stats)
     stats->tx_ip_bytes = counter_get(&e->tx_ip_bytes);
     stats->tx_default_bytes = counter_get(&e->tx_default_bytes);
     stats->queue_dropped = counter_get(&e->queue_dropped);
+    stats->control_dropped = counter_get(&e->control_dropped);
     stats->queued_bytes = rank_queues_bytes(e->queues);
     stats->policed = (rank_queues_policed(e->queues)
                       + counter_get(&e->exceeded));
@@ -232,6 +233,7 @@ static void
 drop_item(struct egress *e, const struct queue_item *item)
 {
     counter_add(&e->queue_dropped, 1);
+    counter_add(&e->control_dropped, !!(item->marks & QUEUE_ITEM_CONTROL));
     counter_add(&job_slots_counters(e->config.slots, item->slot)->tx_dropped,
                 1);
     rte_pktmbuf_free(item->packet);

@@ -15,7 +15,8 @@
  *
  * The frame rate is measured over at least 1 ms.  Above 50,000 frames per
  * second a loop sleeps first, from 10 us doubling to 160 us, and then blocks.
- * A loop whose port has no receive interrupt only sleeps, up to IDLE_MAX_NS.
+ * A loop without a receive interrupt at its port only sleeps, up to
+ * IDLE_MAX_NS.
  *
  *    if (idle_sleeps_first(idle)) {      (a poll found nothing)
  *        ...sleep idle_next(idle)...

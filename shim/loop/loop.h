@@ -10,8 +10,8 @@
  * sleeps (see idle.h), but never beyond the time when a paced packet is due.
  * If a port has no receive interrupt, it only sleeps.
  *
- * A shim with a CPU of its own may be configured to poll all the time, and one
- * whose latency matters more than its throughput to always block.
+ * A shim with a CPU of its own may be configured to poll all the time, and a
+ * shim that needs low latency more than throughput to always block.
  *
  *    loop = loop_create(forward, host, uplink, LOOP_AUTO);
  *    ...another thread: loop_run(loop)...

@@ -58,8 +58,8 @@ pseudo_sum(const uint8_t *l3, uint32_t ptype, const struct l4 *l4)
     return rte_ipv6_phdr_cksum(&ip6, 0);
 }
 
-/* Finds TCP or UDP in 'frame', whose IP packet has 'size' bytes.  Returns
- * false if there is none, or it is truncated. */
+/* Finds TCP or UDP in 'frame', which has an IP packet of 'size' bytes. Returns
+ * false if neither is there, or it is truncated. */
 static bool
 find_l4(struct rte_mbuf *frame, uint32_t ptype,
         const struct rte_net_hdr_lens *h, uint32_t size, struct l4 *l4)

@@ -34,8 +34,8 @@ enum finish {
     FINISH_TOO_LONG,            /* Unsegmented: to be dropped. */
 };
 
-/* Puts 'frame', whose IP packet may have 'max' bytes, into one packet buffer
- * and completes its checksum. */
+/* Puts 'frame' into one packet buffer and completes its checksum.  Its IP
+ * packet may have 'max' bytes. */
 enum finish finish_frame(struct rte_mbuf *frame, uint32_t max);
 
 #endif /* shim/ports/finish.h */

@@ -23,7 +23,7 @@
 
 /* The other end of a veth pair. */
 struct peer {
-    int ifindex;                /* 0: there is none. */
+    int ifindex;                /* 0: no interface. */
     int nsid;                   /* Id of its namespace; -1: this thread's. */
     int ns;                     /* File of that namespace, or -1. */
     bool tags;                  /* VLAN tags are to be in the frames. */

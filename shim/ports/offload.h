@@ -3,7 +3,7 @@
 #ifndef SHIM_OFFLOAD_H
 #define SHIM_OFFLOAD_H 1
 
-/* Disables offloads of kernels whose frames the shim receives.
+/* Disables offloads of kernels that send frames to the shim.
  *
  * A kernel that sends into a veth pair expects the other end to segment
  * packets and to complete checksums, and one that receives from a network card
@@ -16,9 +16,9 @@
 #include <stdbool.h>
 
 /* Disables offloads of frames that the calling thread's namespace receives at
- * 'iface', and with 'tags' that of VLAN tags.  Returns 0, or a positive errno
- * if unfinished frames may still arrive: ENXIO if the namespace of the other
- * end was not found, EPERM if it may not be entered.  Any thread. */
+ * 'iface', and with 'tags' the offload of VLAN tags.  Returns 0, or a positive
+ * errno if unfinished frames may still arrive: ENXIO if the namespace of the
+ * other end was not found, EPERM if it may not be entered.  Any thread. */
 int offload_switch_off(const char *iface, bool tags);
 
 /* Stores whether the kernel at the other end of the veth pair of 'iface'

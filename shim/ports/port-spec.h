@@ -9,8 +9,8 @@
  * checksums that the sender's kernel left to the hardware, another supports no
  * jumbo frames, several report frames as sent that were not.  The differences
  * are in one table, 'port_drivers'; no other code compares a driver's name.
- * What a driver claims is checked: a driver whose receive interrupts never
- * arrive is detected by the frames that are present when a wait ends.
+ * What a driver claims is checked: a driver without arriving receive
+ * interrupts is detected by the frames that are present when a wait ends.
  *
  *    error = port_spec_parse("af_packet:eth0", &spec);
  *    if (spec.driver->flags & PORT_KERNEL) {

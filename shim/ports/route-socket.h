@@ -54,7 +54,7 @@ int route_socket_list_links(struct route_socket *, mnl_cb_t see, void *aux);
 int route_socket_list_tc(struct route_socket *, uint16_t type, int ifindex,
                          uint32_t parent, mnl_cb_t see, void *aux);
 
-/* The same for TCP connections in these states, a bit for each.  The kernel
+/* Lists the TCP connections in 'states', a bit for each state.  The kernel
  * adds the attribute 'extension' of sock_diag, 0 for none, and what its
  * programs have stored for the socket in the map 'storage', -1 for none. */
 int route_socket_list_tcp(struct route_socket *, uint32_t states,

@@ -124,7 +124,7 @@ class_order_end_change(struct class_order *co,
 
 /* Returns a level of those 'waiting' that has the credit for the next packet
  * of its next class other than 'first', which becomes its 'last_served'.
- * Returns NULL if there is none, and updates 'due'. */
+ * Returns NULL if no level is due, and updates 'due'. */
 struct class_level *
 class_order_pick_min_share(struct class_order *co, uint32_t first,
                            uint32_t waiting, class_length *length_of)

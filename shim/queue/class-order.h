@@ -85,8 +85,8 @@ struct dispatch {
     struct class_member *member;        /* Sends. */
     uint32_t class;             /* Its class. */
     uint32_t waiting;           /* Bit N: level N waits. */
-    struct class_level *served; /* The level whose minimum share this uses;
-                                 * NULL: the first class sends. */
+    struct class_level *served; /* The level with the minimum share that this
+                                 * uses; NULL: the first class sends. */
 };
 
 /* Returns the bytes of the next packet of a member. */
@@ -224,8 +224,8 @@ class_order_max_run(const struct class_order *co, const struct dispatch *d,
     return most;
 }
 
-/* Subtracts 'bytes', of which the last packet has 'last', from the deficit of
- * 'm'.  A member alone in its class may have used several rounds. */
+/* Subtracts 'bytes' from the deficit of 'm'; the last packet has 'last' of
+ * these.  A member alone in its class may have used several rounds. */
 static inline void
 class_order_spend(const struct class_order *co, struct class_member *m,
                   uint32_t bytes, uint32_t last)

@@ -41,7 +41,7 @@
 /* Bits of 'marks'. */
 #define QUEUE_ITEM_IP 1
 #define QUEUE_ITEM_DEFAULT 2    /* See struct treatment. */
-#define QUEUE_ITEM_CONTROL 4    /* Its DSCP is not that of its slot. */
+#define QUEUE_ITEM_CONTROL 4    /* Its DSCP differs from its slot's. */
 
 struct queue_item {
     void *packet;

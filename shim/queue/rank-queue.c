@@ -100,8 +100,8 @@ rank_queues_set_min_share(struct rank_queues *rq, uint32_t share)
     class_order_set_min_share(&rq->order, share);
 }
 
-/* Sets the rate of the uplink, of which control gets its share, and the limit
- * of each job in bytes.  Queued packets stay. */
+/* Sets the rate of the uplink, the share of control in it, and the limit of
+ * each job in bytes.  Queued packets stay. */
 void
 rank_queues_set_rate(struct rank_queues *rq, uint64_t now, uint64_t bps,
                      uint64_t max_job_bytes)

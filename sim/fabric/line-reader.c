@@ -64,7 +64,7 @@ line_reader_next(struct line_reader *lr, FILE *stream)
         }
     } while (is_blank(lr->at) && strlen(lr->text) == (size_t) n);
     if (strlen(lr->text) != (size_t) n) {
-        line_reader_fail(lr, "a NUL byte, only text is allowed");
+        line_reader_fail(lr, "a NUL byte; expected only text");
     }
     return true;
 }

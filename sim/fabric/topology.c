@@ -2,12 +2,12 @@
 
 /* Reads the topology of a cluster.
  *
- * The format is that of Alibaba's Lingjun data set: a line "ip,DSW,PSW,ASW",
- * then one line a host: its name, and the core, aggregation and access
- * switches that it is under.  Switches have their names under the switch above
- * them, so that S1 under P1 and S1 under P2 are two.  A name may be anything
- * but empty.  What hosts can send is "oversubscription" times what their
- * access switch can send up, and so on for each tier. */
+ * The format is the one of Alibaba's Lingjun data set: a line
+ * "ip,DSW,PSW,ASW", then one line a host: its name, and the core, aggregation
+ * and access switches that it is under.  Switches have their names under the
+ * switch above them, so that S1 under P1 and S1 under P2 are two.  A name may
+ * be anything but empty.  What hosts can send is "oversubscription" times what
+ * their access switch can send up, and so on for each tier. */
 
 #include "sim/fabric/fabric.h"
 
@@ -46,18 +46,17 @@ add_host(struct topology *t)
         if (n < N_FIELDS) {
             host.fields[n] = field;
             if (!*field) {
-                line_reader_fail(
-                    &t->lines, "field %d is empty, a name is allowed", n + 1);
+                line_reader_fail(&t->lines,
+                                 "field %d is empty; expected a name", n + 1);
             }
         }
     }
     if (n != N_FIELDS) {
         line_reader_fail(&t->lines,
-                         "%s fields than 4, \"" HEADER "\" is allowed",
+                         "%s fields than 4; expected \"" HEADER "\"",
                          n < N_FIELDS ? "less" : "more");
     } else if (t->n == MAX_HOSTS) {
-        line_reader_fail(&t->lines,
-                         "one more host than the %d that are allowed",
+        line_reader_fail(&t->lines, "one more host; expected at most %d",
                          MAX_HOSTS);
     }
     if (!t->lines.error) {

@@ -57,7 +57,7 @@ struct bundle {
                      * bytes per second. */
     double each;    /* What each flow counts. */
     double granted; /* To all flows on top of 'floor'. */
-    size_t step;    /* In which that was, or NO_STEP. */
+    size_t step;    /* Step in which 'granted' was set, or NO_STEP. */
     bool waits;     /* For its step, while the group is filled. */
 
     int n_hops;

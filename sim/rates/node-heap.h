@@ -52,7 +52,7 @@ heap_node_is_queued(const struct heap_node *node)
     return node->place != 0;
 }
 
-/* The structure of which 'NODE' is the member 'MEMBER'. */
+/* The structure that has 'NODE' as its member 'MEMBER'. */
 #define HEAP_NODE_OWNER(NODE, TYPE, MEMBER) \
     ((TYPE *) ((char *) (NODE) - offsetof(TYPE, MEMBER)))
 

@@ -32,8 +32,9 @@
  * a flow has ended or begun, or the bandwidth of a port has changed.  Each
  * port therefore lists its groups by rank, with the bandwidth that each found
  * there and left.  Groups with other flows are filled again, and after them,
- * by rank, those that would now find another bandwidth.  The result is the
- * same as computing all rates, except for rounding. */
+ * by rank, those that would now find another bandwidth on a port that limits
+ * them.  The result is the same as computing all rates, except for
+ * rounding. */
 
 #include "sim/rates/rates.h"
 
@@ -309,15 +310,21 @@ is_before(const struct lane *a, const struct lane *b)
                                             : a->group->id < b->group->id;
 }
 
-/* Lists 'lane' behind 'prev', or before it if it has a better rank. */
+/* Lists 'lane' by its rank, which is probably next to that of 'prev'. */
 static void
 insert_lane(struct port *port, struct lane *lane, struct lane *prev)
 {
+    struct lane *next;
+
     while (prev && is_before(lane, prev)) {
         prev = prev->prev;
     }
+    next = prev ? prev->next : port->first;
+    for (; next && is_before(next, lane); next = next->next) {
+        prev = next;
+    }
     lane->prev = prev;
-    lane->next = prev ? prev->next : port->first;
+    lane->next = next;
     *(prev ? &prev->next : &port->first) = lane;
     *(lane->next ? &lane->next->prev : &port->last) = lane;
     lane->listed = true;
@@ -376,29 +383,44 @@ remove_emptied(struct fill *f)
     f->emptied.n = 0;
 }
 
-/* Lets ports follow the ranks of units; usually they are nearly sorted. */
+/* Takes the lanes of 'g' off their ports, or lists them near where they
+ * were. */
+static void
+move_lanes(struct fill *f, struct group *g, bool back)
+{
+    for (size_t i = 0; i < g->n_used; i++) {
+        struct lane *lane = g->used[i], *prev = lane->prev;
+        struct port *port = &f->ports[lane->port];
+
+        if (back) {
+            while (prev && !prev->listed) {
+                prev = prev->prev;
+            }
+            insert_lane(port, lane, prev);
+        } else if (lane->listed) {
+            remove_lane(port, lane);
+            mark_dirty(f, lane->port);
+        } else {
+            lane->prev = port->last;
+        }
+    }
+}
+
+/* Lets ports follow the ranks of units. */
 static void
 follow_ranks(struct fill *f)
 {
-    for (size_t i = 0; i < f->n_groups; i++) {
-        if (f->groups[i]->unit) {
-            f->groups[i]->rank = f->groups[i]->unit->rank;
-        }
-    }
-    for (int p = 0; p < f->up.paths->fabric->n_ports; p++) {
-        struct port *port = &f->ports[p];
-        struct lane *next;
+    for (int back = 0; back < 2; back++) {
+        for (size_t i = 0; i < f->n_groups; i++) {
+            struct group *g = f->groups[i];
 
-        for (struct lane *lane = port->first; lane; lane = next) {
-            struct lane *prev = lane->prev;
-
-            next = lane->next;
-            if (prev && is_before(lane, prev)) {
-                remove_lane(port, lane);
-                insert_lane(port, lane, prev);
+            if (g->unit) {
+                g->rank = g->unit->rank;
+                if (g->unit->moved) {
+                    move_lanes(f, g, back);
+                }
             }
         }
-        mark_dirty(f, p);
     }
     f->reordered = false;
 }
@@ -516,6 +538,25 @@ finds_other(const struct fill *f, const struct lane *lane)
            > SAME * f->water.capacity[lane->port];
 }
 
+/* Lets 'lane' find what better ranks leave now.  That changes no rate of its
+ * unit if the lane had and has something left: each flow keeps the full port
+ * that limits it.  Otherwise its group is queued, and so is a level, of which
+ * a port has few. */
+static void
+follow_lane(struct fill *f, struct lane *lane)
+{
+    double found = left_before(f, lane);
+    double left = lane->left + found - lane->found;
+
+    if (f->up.rule != RATES_FILL || lane->left <= 0
+        || left < WATER_RESIDUE * f->water.capacity[lane->port]) {
+        queue_update(f, lane->group);
+    } else if (!heap_node_is_queued(&lane->group->update)) {
+        lane->found = found;
+        lane->left = left;
+    }
+}
+
 static void
 check_ports(struct fill *f)
 {
@@ -525,7 +566,7 @@ check_ports(struct fill *f)
         port->dirty = false;
         for (struct lane *lane = port->first; lane; lane = lane->next) {
             if (finds_other(f, lane)) {
-                queue_update(f, lane->group);
+                follow_lane(f, lane);
             }
         }
     }
@@ -595,10 +636,10 @@ serve(struct fill *f, struct group *g, double now)
     water_filling_fill(&f->water, g, now);
     set_rates(f, g, first, now);
     for (size_t i = 0; i < g->n_used; i++) {
-        const struct lane *next = g->used[i]->next;
+        struct lane *next = g->used[i]->next;
 
-        if (next && finds_other(f, next)) {
-            queue_update(f, next->group);
+        for (; next && finds_other(f, next); next = next->next) {
+            follow_lane(f, next);
         }
     }
 }
@@ -712,12 +753,12 @@ take_moved(struct fill *f, struct bundle *b, size_t n, double now)
 }
 
 static void
-fill_reorder(struct rates *r, double now, bool kept)
+fill_reorder(struct rates *r, double now)
 {
     struct fill *f = fill_cast(r);
     size_t n = 0;
 
-    f->reordered |= r->rule == RATES_FILL && !kept;
+    f->reordered |= r->rule == RATES_FILL;
     for (size_t i = 0; r->rule == RATES_SHARE && i < f->bundles.n; i++) {
         for (struct bundle *b = f->bundles.first[i]; b; b = b->next) {
             for (size_t j = 0; r->watches && j < b->flows.n; j++) {

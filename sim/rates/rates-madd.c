@@ -117,7 +117,7 @@ madd_add(struct rates *r, struct flow *flow, double now)
 }
 
 static void
-madd_reorder(struct rates *r, double now, bool kept)
+madd_reorder(struct rates *r, double now)
 {
     madd_cast(r)->changed = true;
 }

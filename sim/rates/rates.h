@@ -13,7 +13,7 @@
  *
  *    struct rates *rates = rates_create(RATES_FILL, &paths);
  *    rates->class->add(rates, flow, now);        // Any number of flows.
- *    rates->class->reorder(rates, now, false);   // If units changed places.
+ *    rates->class->reorder(rates, now);          // If units changed places.
  *    rates->class->update(rates, now);
  *    now = rates->class->next(rates);
  *    while ((flow = rates->class->pop(rates, now))) {
@@ -66,10 +66,10 @@ struct rates_class {
     /* 'flow' begins, all members set but 'rate', 'key' and 'place'. */
     void (*add)(struct rates *, struct flow *, double now);
 
-    /* The ranks, levels or limits of some units have changed.  If 'kept', only
-     * units whose first flows were added after the last update have other
-     * ranks. */
-    void (*reorder)(struct rates *, double now, bool kept);
+    /* The ranks, levels or limits of some units have changed; at most once
+     * between two updates.  Units whose 'moved' is false have kept their
+     * order. */
+    void (*reorder)(struct rates *, double now);
 
     /* Makes rates valid after any of the above and after pops. */
     void (*update)(struct rates *, double now);

@@ -219,32 +219,66 @@ spread_ranks(struct unit **units, size_t n, int low, int high)
     return (size_t) (high - low) > n;
 }
 
-/* Lets ranks follow the order of the 'n' 'units'.  Ranks have gaps, so that an
- * order to which units were only added and from which some are gone, as most
- * are, leaves all others as they were; looking at all flows again is what
- * costs.  Returns true if it did. */
-bool
+/* Sets 'moved' of all 'n' 'units' but those of a longest subsequence whose
+ * ranks rise: these stay where they are, and others move around them. */
+static void
+find_moved(struct unit **units, size_t n)
+{
+    size_t *last = order_alloc(n, sizeof *last); /* Of the subsequence of each
+                                                  * length, the least. */
+    size_t *before = order_alloc(n, sizeof *before);
+    size_t longest = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        int rank = units[k]->rank;
+        size_t high = longest;
+        size_t low = high && units[last[high - 1]]->rank < rank ? high : 0;
+
+        while (low < high) {
+            size_t middle = (low + high) / 2;
+
+            if (units[last[middle]]->rank < rank) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        units[k]->moved = true;
+        if (rank >= 0) {
+            before[k] = low ? last[low - 1] : n;
+            last[low] = k;
+            longest = low == longest ? longest + 1 : longest;
+        }
+    }
+    for (size_t k = longest ? last[longest - 1] : n; k < n; k = before[k]) {
+        units[k]->moved = false;
+    }
+    free(before);
+    free(last);
+}
+
+/* Lets ranks follow the order of the 'n' 'units'.  Ranks have gaps, so that
+ * most orders change few of them: looking at the flows of a unit again is what
+ * costs. */
+void
 units_set_ranks(struct unit **units, size_t n)
 {
     int low = 0;
-    size_t n_new = 0;
-    bool kept = true;
+    size_t n_moved = 0;
+    bool fits = true;
 
-    for (size_t k = 0; k < n && kept; k++) {
-        int rank = units[k]->rank;
-
-        if (rank < 0) {
-            n_new++;
+    find_moved(units, n);
+    for (size_t k = 0; k < n && fits; k++) {
+        if (units[k]->moved) {
+            n_moved++;
         } else {
-            kept = rank > low && spread_ranks(&units[k - n_new], n_new, low,
-                                              rank);
-            low = rank;
-            n_new = 0;
+            fits = spread_ranks(&units[k - n_moved], n_moved, low,
+                                units[k]->rank);
+            low = units[k]->rank;
+            n_moved = 0;
         }
     }
-    if (kept && spread_ranks(&units[n - n_new], n_new, low, INT_MAX)) {
-        return true;
+    if (!fits || !spread_ranks(&units[n - n_moved], n_moved, low, INT_MAX)) {
+        spread_ranks(units, n, 0, INT_MAX);
     }
-    spread_ranks(units, n, 0, INT_MAX);
-    return false;
 }

@@ -41,6 +41,7 @@ struct live_stage;
 struct work {
     int port;
     double whole;               /* Bytes at the unit's begin. */
+    double seconds;             /* That an iteration of its job takes here. */
     int64_t n_whole, n_left;    /* Number of flows at the begin, and now. */
 
     /* By water-filling.c, of the flows on an uplink. */
@@ -60,10 +61,10 @@ struct unit {
     struct work *work;          /* By port. */
     double *bytes;              /* Left of each; exactly 0 without flows,
                                  * whatever was rounded. */
-    size_t index;               /* In live's 'units'. */
 
     /* By the last decision. */
     int rank;                   /* The least is first; -1 before that. */
+    bool moved;                 /* Its place among the others has changed. */
     int level;                  /* 0 is first. */
     double sent_limit;          /* As in struct order_result. */
 
@@ -142,6 +143,6 @@ void unit_change_rate(struct unit *, double now, double change);
 double unit_limit_time(const struct unit *);
 
 /* Lets ranks follow the order of the 'n' units. */
-bool units_set_ranks(struct unit **, size_t n);
+void units_set_ranks(struct unit **, size_t n);
 
 #endif /* sim/rates/unit.h */

@@ -6,10 +6,6 @@
 
 #include "order/problem/memory.h"
 
-/* What is left of a port below this share of its capacity is a rounding
- * error, not bandwidth for the next rank. */
-#define RESIDUE 1e-10
-
 /* A sum that has shrunk to this share is computed again. */
 #define RESUM 1e-3
 
@@ -123,7 +119,7 @@ n_waiting(const struct tight *t)
 }
 
 /* Returns the least that a bundle counts that waits on 'lane', if that decides
- * who is first. */
+ * which is first. */
 static double
 least_weight(const struct water_filling *w, const struct lane *lane)
 {
@@ -204,7 +200,7 @@ static void
 take(const struct water_filling *w, struct lane *lane, double rate)
 {
     lane->left -= rate;
-    if (lane->left < w->capacity[lane->port] * RESIDUE) {
+    if (lane->left < w->capacity[lane->port] * WATER_RESIDUE) {
         lane->left = 0;
     }
 }

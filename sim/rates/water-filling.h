@@ -29,6 +29,10 @@
 #include "sim/rates/bundle.h"
 #include "sim/rates/rates.h"
 
+/* What is left of a port below this share of its capacity is a rounding
+ * error, not bandwidth for the next rank. */
+#define WATER_RESIDUE 1e-10
+
 /* What waits for its step: a lane, or a job on an uplink. */
 struct tight {
     struct lane *lane;

@@ -5,8 +5,9 @@
 #include <math.h>
 
 #include "base/interrupt.h"
+#include "order/problem/memory.h"
 #include "policies/policy.h"
-#include "sim/workload/workload-view.h"
+#include "sim/workload/workload.h"
 
 struct sim_options
 sim_policy_options(const struct policy *policy)
@@ -15,7 +16,6 @@ sim_policy_options(const struct policy *policy)
         .order = policy->order,
         .service = SIM_SERVICE_LEVELS,
         .min_share = policy->min_share,
-        .hysteresis = policy->hysteresis,
         .refresh_s = policy->refresh_ms / 1000.0,
         .lookahead_runs = policy->lookahead_runs,
         .aging_s = policy->aging_s,
@@ -47,14 +47,30 @@ sim_options_like_lab(struct sim_options *options, uint64_t seed)
     options->seed = seed;
 }
 
+/* Returns the workload with the policy's weights.  It shares all but its array
+ * of cojobs, which the caller frees, with 'w': transfers are most of it. */
+static struct workload
+weighted(const struct workload *w, const struct policy *policy)
+{
+    struct workload copy = *w;
+
+    copy.cojobs = order_alloc(w->n_cojobs, sizeof *copy.cojobs);
+    for (size_t i = 0; i < w->n_cojobs; i++) {
+        copy.cojobs[i] = w->cojobs[i];
+        copy.cojobs[i].weight *=
+            policy_weight(policy, w->cojobs[i].user, w->cojobs[i].name);
+    }
+    return copy;
+}
+
 void
 simulate_by_policy(const struct workload *w, const struct policy *policy,
                    const struct sim_options *options,
                    struct sim_result *result)
 {
-    struct workload *view = workload_view_weighted(w, policy);
+    struct workload copy = weighted(w, policy);
     struct sim_options own = sim_policy_options(policy);
 
-    simulate(view, options ? options : &own, result);
-    workload_view_destroy(view);
+    simulate(&copy, options ? options : &own, result);
+    free(copy.cojobs);
 }

@@ -30,18 +30,21 @@ begin_unit(struct live *live, struct unit *unit)
     unit_begin(unit, live->fabric, live->now);
     live->units = order_grow(live->units, live->n_units + 1,
                              &live->allocated_units, sizeof *live->units);
-    unit->index = live->n_units++;
-    live->units[unit->index] = unit;
+    live->units[live->n_units++] = unit;
     live->units_changed = true;
 }
 
 static void
 end_unit(struct live *live, struct unit *unit)
 {
-    struct unit *last = live->units[--live->n_units];
+    struct unit *after = NULL;
 
-    live->units[unit->index] = last;
-    last->index = unit->index;
+    for (size_t i = live->n_units--; after != unit;) {
+        struct unit *next = live->units[--i];
+
+        live->units[i] = after;
+        after = next;
+    }
     live->units_changed = true;
 }
 
@@ -165,7 +168,7 @@ iterations_after(const struct live_stage *stage, const struct trial_rung *rung)
     const struct workload_trials *t = &stage->cojob->trials;
     size_t i = (rung - stage->rungs) % t->n_rungs;
 
-    return trials_after(&t->rungs[i], t->n_rungs - i, t->eta);
+    return trials_after(rung, t->n_rungs - i, t->eta);
 }
 
 /* Lets 'job' go on to 'rung'. */
@@ -178,8 +181,8 @@ go_to_rung(struct live_job *job, struct trial_rung *rung)
         (1 - job->stage->cojob->hidden) * iterations_after(job->stage, rung);
 }
 
-/* Makes the work of a unit that has nothing left that of the iterations of
- * 'job' to its next rung. */
+/* Gives a unit that has nothing left the work of the iterations of 'job' to
+ * its next rung. */
 static void
 renew_unit(struct live *live, struct live_job *job)
 {
@@ -196,8 +199,8 @@ renew_unit(struct live *live, struct live_job *job)
     live->units_changed = true;
 }
 
-/* Returns true if 'job', whose iterations are done, is a trial that passes the
- * rung where it is. */
+/* Returns true if 'job', which has done its iterations, is a trial that passes
+ * the rung where it is. */
 static bool
 passes_rung(struct live *live, struct live_job *job)
 {
@@ -320,11 +323,13 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
     }
     unit_maker_clear(&live->maker);
     for (size_t i = 0; i < job->unit.n_work; i++) {
-        double seconds = live_iteration_seconds(live, job, i);
+        struct work *work = &job->unit.work[i];
 
-        if (job->unit.work[i].port < live->n_seen_ports) {
-            job->work += seconds;
-            job->busiest = fmax(job->busiest, seconds);
+        work->seconds =
+            work->whole / times / live->fabric->capacity[work->port];
+        if (work->port < live->n_seen_ports) {
+            job->work += work->seconds;
+            job->busiest = fmax(job->busiest, work->seconds);
         }
     }
 }
@@ -395,9 +400,9 @@ iterations_of(const struct live_stage *stage, const struct live_job *job)
     return stage->rungs ? job->to_come : job->iterations_left;
 }
 
-/* Sets the isolated time of 'stage': that of its slowest job, or of as many
- * trials at a time as it has places for, or of the port that all its jobs need
- * most. */
+/* Sets the isolated time of 'stage': the time of its slowest job, or of as
+ * many trials at a time as it has places for, or of the port that all its jobs
+ * need most. */
 static void
 find_whole(const struct live *live, struct live_stage *stage)
 {
@@ -414,7 +419,7 @@ find_whole(const struct live *live, struct live_stage *stage)
         for (size_t j = 0; j < job->unit.n_work; j++) {
             double *seconds = &stage->seconds[job->place[j]];
 
-            *seconds += n * live_iteration_seconds(live, job, j);
+            *seconds += n * job->unit.work[j].seconds;
             stage->whole = fmax(stage->whole, *seconds);
         }
     }
@@ -626,7 +631,6 @@ stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
     size_t n = cojob->rungs[rung].n_jobs;
 
     stage->cojob = cojob;
-    stage->rank = -1;
     stage->announcement = announcement_of(cojob, rung);
     candor_add(&live->candor, &stage->announcement);
     stage->record = &live->stages[live->n_stages++];
@@ -789,15 +793,6 @@ live_known_share(const struct live_job *job)
     double k = job->iterations_done;
 
     return k < 3 ? announced : k < UNCOUNTED ? fmax(announced, 1 - 1 / k) : 1;
-}
-
-double
-live_iteration_seconds(const struct live *live, const struct live_job *job,
-                       size_t i)
-{
-    const struct work *work = &job->unit.work[i];
-
-    return work->whole / job->times / live->fabric->capacity[work->port];
 }
 
 void

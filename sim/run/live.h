@@ -81,7 +81,8 @@ struct live_job {
     struct heap_node compute_end; /* 'key' is its time, while
                                    * LIVE_COMPUTING. */
     struct sim_random jitter;   /* Of its iterations. */
-    int shards_left;            /* Shards whose exchange has not ended. */
+    int shards_left;            /* Shards with an exchange that has not
+                                 * ended. */
     int *phase;                 /* Of each shard. */
     size_t *on_the_way;         /* Flows of each shard's phase. */
     struct flow *flows;         /* Of each transfer, by shard and phase. */
@@ -99,8 +100,6 @@ struct live_stage {
                                  * all rungs; otherwise NULL. */
     size_t n_begun;             /* Its jobs that have begun, the first ones. */
     int place;                  /* In the last problem, if it had stages. */
-    int rank;                   /* By the last decision, if it ordered stages;
-                                 * -1 before that. */
     double whole;               /* Lower bound of its isolated time,
                                  * seconds. */
     struct announcement announcement;
@@ -139,7 +138,7 @@ struct live {
     struct rates *rates;
     struct unit_maker maker;
     size_t n_units, allocated_units;
-    struct unit **units;        /* That have begun and not ended. */
+    struct unit **units; /* That have begun and not ended, by id. */
     uint64_t n_begun_units, n_begun_flows;
     struct candor candor;       /* Of the running stages. */
     size_t *owners;             /* Index of the account of each cojob, which
@@ -171,11 +170,6 @@ void live_uninit(struct live *);
 /* Continues the job of 'flow', which the rate allocation has popped. */
 void live_flow_ended(struct live *, struct flow *);
 
-/* Returns the seconds that an iteration of 'job' needs of the port of its
- * unit's work 'i'. */
-double live_iteration_seconds(const struct live *, const struct live_job *,
-                              size_t i);
-
 /* Returns true if orders know that the search of 'stage' is asynchronous. */
 bool live_is_asynchronous(const struct live_stage *);
 
@@ -194,15 +188,16 @@ void live_find_debts(const struct live *);
  * limits what was announced. */
 double live_known_share(const struct live_job *);
 
-/* Returns the time of the next arrival or end of a computation, INFINITY if
- * there is none. */
+/* Returns the time of the next arrival or end of a computation, INFINITY
+ * without one. */
 double live_next_event(const struct live *);
 
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);
 
 /* Fills the problem with the remaining work of the live units, in their order,
- * or of the stages that they are part of.  Rates must be settled. */
+ * or of the stages that they are part of.  Rates must be settled, unless these
+ * units are weighted iterations. */
 void remaining_problem(const struct live *, const struct progress_options *,
                        struct order_problem *);
 

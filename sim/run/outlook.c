@@ -198,7 +198,7 @@ has_job(const struct live_job *job)
     return !job->stage->rungs || job->state != LIVE_DONE;
 }
 
-/* Describes 'stage', whose jobs are the last of 'n', from 'first' on. */
+/* Describes 'stage'; its jobs are the last of 'n', from 'first' on. */
 static struct judge_search
 describe_search(const struct live *live, const struct live_stage *stage,
                 struct judge_job *jobs, size_t first, size_t n)
@@ -275,6 +275,7 @@ outlook_init(struct outlook *outlook, const struct live *live,
     struct judge_job *jobs;
     size_t most = 0, n_jobs = 0;
 
+    live->rates->class->settle(live->rates, live->now);
     for (size_t i = 0; i < n; i++) {
         most += stages[i]->n_jobs;
     }

@@ -32,8 +32,8 @@ struct outlook {
     const struct live_job **jobs; /* Those of 'situation'. */
 };
 
-/* Describes what is live now.  Rates must be settled.  The early phases of
- * jobs are known by 'early', unless it is null. */
+/* Settles rates, and describes what is live now.  The early phases of jobs are
+ * known by 'early', unless it is null. */
 void outlook_init(struct outlook *, const struct live *,
                   const struct progress_options *early);
 void outlook_uninit(struct outlook *);

@@ -82,7 +82,7 @@ add_job_traits(const struct live_job *job, struct order_traits *traits,
     }
 }
 
-/* Computes the traits of the 'n' 'jobs'; 'unit' is that of the first. */
+/* Computes the traits of the 'n' 'jobs'; 'unit' is the unit of the first. */
 static void
 get_traits(const struct live *live, const struct unit *unit,
            const struct live_job *jobs, size_t n,
@@ -167,12 +167,12 @@ add_unit(struct order_problem *op, const struct live *live,
     int s = order_problem_add_stage(op, weight, unit->id);
     double alone = live->ordered != ORDER_UNIT_JOB ? 0
         : remaining_alone(live, unit->job);
+    double share = live_known_share(unit->job);
 
     for (size_t i = 0; i < unit->n_work; i++) {
         set_demand(op, live, s, unit->work[i].port,
                    live->ordered == ORDER_UNIT_ITERATION
-                       ? live_known_share(unit->job)
-                             * live_iteration_seconds(live, unit->job, i)
+                       ? share * unit->work[i].seconds
                        : work_seconds(live, unit, i));
     }
     order_problem_set_release(op, s, 0, alone);

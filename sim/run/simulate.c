@@ -13,7 +13,6 @@
 #include "order/problem/memory.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
-#include "order/result/hysteresis.h"
 #include "order/result/slack.h"
 #include "sim/rates/rates.h"
 #include "sim/run/live.h"
@@ -35,7 +34,7 @@ struct simulation {
     struct progress_options early;
     struct live live;
     double next_period;         /* Time of the next order without a change,
-                                 * INFINITY if there is none. */
+                                 * INFINITY without one. */
     double due;                 /* Time of the next late decision, INFINITY
                                  * without one. */
     size_t n_stage_events;      /* Begins of jobs and ends of stages before the
@@ -108,7 +107,6 @@ place_jobs(struct simulation *sim)
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
-        unit->stage->rank = sim->order.rank[unit->stage->place];
         sim->slack[i] = (struct slack_job) {
             .stage = unit->stage->place, .id = unit->id,
             .isolated = remaining_alone(live, unit->job),
@@ -131,7 +129,6 @@ apply_order(struct simulation *sim)
 {
     struct live *live = &sim->live;
     bool watches = false;
-    bool kept;
 
     sim->placed = order_grow(sim->placed, live->n_units,
                              &sim->allocated_placed, sizeof *sim->placed);
@@ -140,7 +137,7 @@ apply_order(struct simulation *sim)
     } else {
         place_units(sim);
     }
-    kept = units_set_ranks(sim->placed, live->n_units);
+    units_set_ranks(sim->placed, live->n_units);
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
@@ -150,7 +147,7 @@ apply_order(struct simulation *sim)
         watches |= isfinite(unit->sent_limit);
     }
     live->rates->watches = watches;
-    live->rates->class->reorder(live->rates, live->now, kept);
+    live->rates->class->reorder(live->rates, live->now);
 }
 
 /* When the first unit will have sent as much as its limit. */
@@ -177,51 +174,6 @@ period(const struct simulation *sim)
                      : live->ordered == ORDER_UNIT_ITERATION ? REFRESH_S : 0;
 
     return refresh > 0 ? fmin(period, refresh) : period;
-}
-
-/* Stores the rank that each entry of the problem had before the decision, -1
- * for a new one, and the iterations that it stands for.  The estimate
- * underrates early stages, so hysteresis does not apply to them. */
-static void
-find_old_ranks(const struct simulation *sim, int *ranks, double *times)
-{
-    const struct live *live = &sim->live;
-    bool prefers_early = (sim->order_options.kind == ORDER_STAGE_EARLY
-                          || sim->order_options.kind == ORDER_EARLY);
-
-    for (size_t u = 0; u < live->n_units; u++) {
-        const struct unit *unit = live->units[u];
-        bool stages = live->ordered == ORDER_UNIT_STAGE;
-        size_t i = stages ? (size_t) unit->stage->place : u;
-
-        ranks[i] = prefers_early && sim->problem->stages[i].traits.early ? -1
-                   : stages ? unit->stage->rank : unit->rank;
-        times[i] = live->weighted ? unit->job->iterations_left : 1;
-    }
-}
-
-/* Applies hysteresis to the order, as the controller does. */
-static void
-keep_old_order(struct simulation *sim)
-{
-    struct scratch *scratch = sim->problem->scratch;
-    size_t n = sim->problem->n_stages;
-    int *order = scratch_alloc(scratch, n, sizeof *order);
-    int *ranks = scratch_alloc(scratch, n, sizeof *ranks);
-    double *times = scratch_alloc(scratch, n, sizeof *times);
-
-    find_old_ranks(sim, ranks, times);
-    for (size_t i = 0; i < n; i++) {
-        order[i] = sim->order.order[i];
-    }
-    if (hysteresis_apply(sim->problem, times, ranks,
-                         sim->options->hysteresis, order)) {
-        order_result_ranked(&sim->order_options, sim->problem, order,
-                            &sim->order);
-    }
-    scratch_free(scratch, times);
-    scratch_free(scratch, ranks);
-    scratch_free(scratch, order);
 }
 
 /* Lets the stages that have begun begin in the plain network, too, at most
@@ -304,8 +256,10 @@ decide(struct simulation *sim, struct sim_result *result)
         return;
     }
     sim->n_stage_events = live->n_begun_units + live->n_ended;
-    live->rates->class->settle(live->rates, live->now);
-    round_sent(live);
+    if (live->ordered != ORDER_UNIT_ITERATION || !live->weighted) {
+        live->rates->class->settle(live->rates, live->now);
+        round_sent(live);
+    }
     follow_in_plain(sim);
     if (live->weighted) {
         live_find_debts(live);
@@ -321,11 +275,6 @@ decide(struct simulation *sim, struct sim_result *result)
     begin = clock_monotonic_s();
     order_compute(&sim->order_options, sim->problem, &sim->order);
     count_decision(sim, (clock_monotonic_s() - begin) * 1e6, result);
-    if (sim->options->hysteresis > 0
-        && sim->options->service == SIM_SERVICE_LEVELS
-        && order_classes[sim->order_options.kind].certified) {
-        keep_old_order(sim);
-    }
     apply_order(sim);
     if (live->factors) {
         plan_ahead(sim, result);

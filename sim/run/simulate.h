@@ -76,10 +76,6 @@ struct sim_options {
                                  * Above 0, orders of coflows see one iteration
                                  * of each job until its rung ends, as a
                                  * controller does, which sees no exchanges. */
-    double hysteresis;          /* Two units keep their previous relative order
-                                 * unless a swap improves the estimate by more
-                                 * than this share, see hysteresis.h; only
-                                 * with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double start_s;             /* Seconds before the first iteration of a
                                  * job. */
@@ -89,9 +85,9 @@ struct sim_options {
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
     double latest;         /* For weighted iterations, see lateness.h. */
     double owner_memory_s; /* See account.h. */
-    struct progress_options early;      /* How metrics are judged by orders
-                                 * that look at progress.  'theta' is that of
-                                 * 'order'. */
+    struct progress_options early; /* How metrics are judged by orders
+                                    * that look at progress.  'theta' is
+                                    * the one of 'order'. */
 
     bool hosts_only;            /* Orders see the ports of hosts only, as
                                  * those of a controller without a

@@ -275,7 +275,7 @@ read_job(struct line_reader *lr, const struct layout *layout,
         read_csv(lr, layout, &job);
     }
     if (trace->n == MAX_JOBS) {
-        line_reader_fail(lr, "one more job, at most %d are allowed", MAX_JOBS);
+        line_reader_fail(lr, "one more job; expected at most %d", MAX_JOBS);
     }
     if (lr->error || !is_known(&job, layout)) {
         trace->n_left_out++;

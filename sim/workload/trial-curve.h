@@ -11,8 +11,8 @@
 
 struct trial_curve;
 
-/* Returns the curve of the trial that resembles one with so many classes and
- * this learning rate most. */
+/* Returns the curve of the trial most similar to one with 'n_classes' classes
+ * and this learning rate. */
 const struct trial_curve *trial_curve_find(int n_classes,
                                            double learning_rate);
 

@@ -86,8 +86,8 @@ read_coflow(struct trace *t, struct workload *w)
     n_reducers = next_integer(t, "number of reducers", 1, t->n_hosts);
     t->n_flows += (size_t) n_mappers * n_reducers;
     if (t->n_flows > MAX_FLOWS) {
-        line_reader_fail(&t->lr, "flow %zu, at most %d are allowed",
-                         t->n_flows, MAX_FLOWS);
+        line_reader_fail(&t->lr, "flow %zu; expected at most %d", t->n_flows,
+                         MAX_FLOWS);
     }
     for (int i = 0; i < n_reducers && !t->lr.error; i++) {
         read_reducer(t, job, mappers, n_mappers);

@@ -11,8 +11,8 @@
  *
  *  - Jobs of the same model that come within a window are a search, of at most
  *    16 jobs, that halves them up to twice.
- *  - A search's iterations are to 24 as the length of its middle job is to
- *    that of the trace's middle job, from 4 to 240.
+ *  - A search has 24 iterations times the length of its middle job by the
+ *    length of the trace's middle job, from 4 to 240.
  *  - A job has as many workers as GPUs, at most 8, on hosts of their own, and
  *    exchanges its model with one or two parameter servers or, if it has two
  *    workers or more, as often in a ring.  Models have the sizes of their
@@ -35,7 +35,7 @@
  * "FILE,NAME=VALUE...", the names being
  *
  *    hosts=N       2 to 4096, default 32
- *    jobs=N        at most so many, 1 to 100000, default 300
+ *    jobs=N        at most N, 1 to 100000, default 300
  *    window=N      of a search, in mean gaps between jobs, 0 to 1000000,
  *                  default 50
  *    compute=X     as in workload-generate.h

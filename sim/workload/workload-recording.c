@@ -135,15 +135,15 @@ read_ports(struct recording *r, const struct json_at *ports, const cJSON *item,
         if (!colon || colon == m->string
             || (strcmp(colon, ":tx") && strcmp(colon, ":rx"))) {
             json_fail(ports, m->string,
-                      "no port, a name such as \"h0:tx\" "
-                      "or \"h0:rx\" is allowed");
+                      "no port; expected a name such as \"h0:tx\" "
+                      "or \"h0:rx\"");
             return;
         }
         amount = json_number(ports, m->string, 0, max);
         get_need(needs, find_host(&r->hosts, m->string, colon - m->string))
             ->amount[colon[1] == 't' ? TX : RX] += amount;
         if (r->hosts.n > MAX_HOSTS) {
-            json_fail(ports, m->string, "host %zu, at most %d are allowed",
+            json_fail(ports, m->string, "host %zu; expected at most %d",
                       r->hosts.n, MAX_HOSTS);
         }
     }
@@ -232,7 +232,7 @@ find_job(const struct stage *stage, const char *name)
     return NULL;
 }
 
-/* A stage of which no job is known is one job. */
+/* A stage without a known job is one job. */
 static void
 add_only_job(struct stage *stage)
 {
@@ -257,10 +257,10 @@ read_jobs(struct recording *r, const struct json_at *at, const cJSON *item,
 
         read_job(r, json_element_object(jobs, i), item, job);
         if (json_ok(r->jc) && find_job(stage, job->name)) {
-            json_fail(json_element(jobs, i), "job",
-                      "\"%s\" is the name of another job, another name is "
-                      "allowed",
-                      job->name);
+            json_fail(
+                json_element(jobs, i), "job",
+                "\"%s\" is the name of another job; expected another name",
+                job->name);
         }
         stage->n_jobs++;
         item = item->next;
@@ -286,8 +286,8 @@ read_stage(struct recording *r, const struct json_at *at, const cJSON *item)
     stage->ended = json_integer(at, "ended", 0, MAX_MS);
     if (stage->ended > 0 && stage->ended < stage->began) {
         json_fail(at, "ended",
-                  "%.0f is before the stage began, 0 or from "
-                  "%.0f on is allowed",
+                  "%.0f is before the stage began; expected 0 or from "
+                  "%.0f on",
                   stage->ended, stage->began);
     }
     stage->iterations = json_integer_or(at, "iterations", 1, 1e15, 1);
@@ -329,7 +329,7 @@ left_of(const struct maker *m, int i, int direction)
 }
 
 /* Returns the index of the host with most left other than 'not', which may be
- * -1; -1 if there is none. */
+ * -1; -1 without one. */
 static int
 most(const struct maker *m, int direction, int not )
 {
@@ -369,7 +369,7 @@ carry(struct maker *m, int src, int dst, int phase, double seconds)
     }
 }
 
-/* Who has most sends to who has most to receive. */
+/* The host with most to send sends to the host with most to receive. */
 static void
 carry_at_once(struct maker *m)
 {
@@ -444,8 +444,8 @@ find_servers(struct needs *left)
 }
 
 /* Lets an iteration of 'job' put the seconds of 'left' on the ports of
- * 'n_hosts' hosts, each of which has one that was not measured that many
- * further on.  Servers answer 'n_parts' parts, 0 is without servers.  Uses
+ * 'n_hosts' hosts.  Each has a partner without measurements, 'n_hosts' places
+ * after it.  Servers answer 'n_parts' parts, 0 is without servers.  Uses
  * 'left' up. */
 static void
 add_transfers(struct workload_job *job, struct needs *left, int n_parts,

@@ -6,10 +6,11 @@
 /* Reads what a controller has recorded of the stages that ran under it.
  *
  * Whether another policy would have served a cluster better is best asked of
- * what that cluster did.  The controller says it as "controller/stages" on its
- * socket and as /v1/stages, and of months as "controller/history": when each
- * stage began and ended, how many seconds of each port it took, in how many
- * iterations, and how long an iteration computed.
+ * what that cluster did.  The controller replies with it to
+ * "controller/stages" on its socket and as /v1/stages, and for months to
+ * "controller/history": when each stage began and ended, how many seconds of
+ * each port it took, in how many iterations, and how long an iteration
+ * computed.
  *
  * Stages of a search that followed each other, a rung after the one before it,
  * with some of its jobs, become a cojob: its first stage, which names it
@@ -18,22 +19,22 @@
  * what it took there, at each stage's mean computing time.  So the ports carry
  * what was measured.
  *
- * Which host sent to which was not recorded.  Of a job whose host with most
- * bytes took longer for them than for those of one direction, the servers that
+ * Which host sent to which was not recorded.  If the host with most bytes of a
+ * job took longer for them than for those of one direction, the servers that
  * it has announced, or the hosts that sent most, receive from all others, in
- * as many parts as explain that time, and answer each part.
- * In other jobs the host with most left to send sends to the one with most
- * left to receive until nothing is left.  What then has no partner came from
- * or went to hosts that were not measured: each host gets one such peer, so
- * that they are no bottleneck.
+ * as many parts as explain that time, and answer each part.  In other jobs the
+ * host with most left to send sends to the one with most left to receive until
+ * nothing is left.  What then has no partner came from or went to hosts that
+ * were not measured: each host gets one such peer, so that they are no
+ * bottleneck.
  *
  * More than RECORDING_MAX_ITERATIONS in all stages are merged: fewer
  * iterations with more bytes, so that a simulation ends.  Stages that have not
  * ended are left out.
  *
  * That later stages begin when those before them end matters: in the scenario
- * "main", whose stages complete in 0.695 of their time without Stagecoach, a
- * replay in which all stages begin as recorded gives 0.98, one in which the
+ * "main", with stages that complete in 0.695 of their time without Stagecoach,
+ * a replay in which all stages begin as recorded gives 0.98, one in which the
  * jobs of a rung are one job gives 0.75, and this one 0.705 (test-replay.c).
  *
  * The workload is the caller's. */

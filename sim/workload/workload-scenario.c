@@ -45,9 +45,10 @@ to_host(const struct reader *r, const struct json_at *at, const char *member,
         host = name[0] == 'h' ? atoi(name + 1) : -1;
         snprintf(expected, sizeof expected, "h%d", host);
         if (host < 0 || host >= n_hosts || strcmp(name, expected)) {
-            json_fail(at, member, "\"%s\" is not a host, \"h0\" to "
-                      "\"h%d\" are allowed", line_reader_shown(name),
-                      n_hosts - 1);
+            json_fail(at, member,
+                      "\"%s\" is not a host; expected \"h0\" to "
+                      "\"h%d\"",
+                      line_reader_shown(name), n_hosts - 1);
             host = 0;
         }
         free(name);
@@ -71,8 +72,9 @@ read_hosts(const struct reader *r, const struct json_at *at,
         hosts[i] = to_host(r, element, NULL, json_at_string(element));
         for (size_t j = 0; differ && j < i; j++) {
             if (hosts[j] == hosts[i]) {
-                json_fail(element, NULL, "h%d is there already, each host is "
-                          "allowed once", hosts[i]);
+                json_fail(element, NULL,
+                          "h%d is there already; expected each host once",
+                          hosts[i]);
             }
         }
     }
@@ -87,8 +89,9 @@ count_transfers(struct reader *r, const struct json_at *at, size_t n)
 {
     r->n_transfers += n;
     if (r->n_transfers > MAX_TRANSFERS) {
-        json_fail(at, NULL, "with those before it %zu transfers, at most %d "
-                  "are allowed", r->n_transfers, MAX_TRANSFERS);
+        json_fail(at, NULL,
+                  "with those before it %zu transfers; expected at most %d",
+                  r->n_transfers, MAX_TRANSFERS);
     }
     return json_ok(r->jc);
 }
@@ -135,7 +138,7 @@ read_transfer(struct reader *r, const struct json_at *t,
     int phase = json_integer_or(t, "phase", 0, MAX_PARTS - 1, 0);
 
     if (json_ok(r->jc) && src == dst) {
-        json_fail(t, "to", "h%d is the sender, another host is allowed", dst);
+        json_fail(t, "to", "h%d is the sender; expected another host", dst);
     } else if (count_transfers(r, t, 1)) {
         workload_add_transfer(job, src, dst, bytes, shard, phase);
     }
@@ -153,8 +156,10 @@ read_exchange(struct reader *r, const struct json_at *at,
     int n = !!ps + !!ring + !!transfers;
 
     if (n != 1) {
-        json_fail(at, NULL, "%d exchanges, one of \"ps\", \"ring\" and "
-                  "\"transfers\" is allowed", n);
+        json_fail(at, NULL,
+                  "%d exchanges; expected one of \"ps\", \"ring\" and "
+                  "\"transfers\"",
+                  n);
     } else if (ps) {
         read_ps(r, ps, job);
     } else if (ring) {

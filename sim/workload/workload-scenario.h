@@ -26,9 +26,9 @@
  *
  * A cojob with "method": "asynchronous" judges its trials one by one: it has
  * "places", "eta" and "brackets", and its rungs have no "keep".
- * stagecoach-sim-scenario(5) has all members.  A rung keeps the jobs whose
- * curves are best at its end; those without a curve come last, in the order
- * of the file.
+ * stagecoach-sim-scenario(5) has all members.  A rung keeps the jobs with the
+ * best curves at its end; those without a curve come last, in the order of the
+ * file.
  *
  * The workload is the caller's. */
 

@@ -49,8 +49,8 @@ struct workload_transfer {
  * 'recorded' unless that is null, plus 'final'. */
 struct workload_curve {
     double final, span, exponent;
-    int64_t every; /* Iterations between two reports of the
-                    * metric; 0 if there is none. */
+    int64_t every; /* Iterations between two reports of the metric; 0 means
+                    * never. */
     const struct trial_curve *recorded;
     double stretch; /* Recorded iterations in one; 0 is 1. */
 };

@@ -5,11 +5,11 @@
  * async N                  the seeds 1 to N of both families
  *
  * Prints one JSON object.  A seed draws twelve searches of 24 to 96 trials, 4
- * to 8 at a time, whose rungs keep a third or a quarter, on eight hosts with
- * the shapes of the main scenario, or on a single link ("link").
- * Half of them have recorded learning curves, the others power laws.  They
- * arrive in a span in which the busiest port is needed for LOADS of the time;
- * of each figure the worst load counts, and those of each load follow.
+ * to 8 at a time, with rungs that keep a third or a quarter, on eight hosts
+ * with the shapes of the main scenario, or on a single link ("link").  Half of
+ * them have recorded learning curves, the others power laws.  They arrive in a
+ * span in which the busiest port is needed for LOADS of the time; of each
+ * figure the worst load counts, and those of each load follow.
  *
  * A search has reached its target when a trial reports what the best fifth of
  * its trials would have after the last rung.  A miss counts as 1.5 times the
@@ -387,7 +387,7 @@ run_task(void *outcomes, size_t task)
     return NULL;
 }
 
-/* Prints the figure whose values are at 'member' of the outcomes at the first
+/* Prints the figure with the values at 'member' of the outcomes at the first
  * load. */
 static void
 print_figure(const char *prefix, const char *name, const double *member,

@@ -382,7 +382,7 @@ def users(host, random):
         name = make_name(random, random.randrange(1, 254))
         jobs = [make_name(random, 20) for _ in range(random.randrange(1, 9))]
         owner, other = random.sample(USERS, 2)
-        search = {"cojob": name, "rungs": [4, 16], "factor": 2, "needs": {}}
+        search = {"cojob": name}
 
         def told():
             reply = host.http("GET", f"/v1/cojobs/{name}")[1]
@@ -390,12 +390,14 @@ def users(host, random):
                     len(reply.get("jobs", ())))
 
         with case("users", (owner, name)):
-            check("announced", announce(owner, search, 0, jobs), "")
+            check("announced", announce(owner, search, 0, {
+                "iterations": 4, "jobs": jobs}), "")
             host.until(lambda: told()[1])
-            refused = announce(other, search, 0, ["other"])
+            refused = announce(other, search, 0, {
+                "iterations": 4, "jobs": ["other"]})
             check(refused, ("belongs to" in refused, told()),
                   (True, (owner, 1, len(jobs))))
-            check("ended", announce(owner, search, 0, []), "")
+            check("ended", announce(owner, search, 0, None), "")
             check("it has no stage", host.until(lambda: not told()[1]) < 20,
                   True)
 

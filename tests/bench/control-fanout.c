@@ -6,12 +6,12 @@
  *     control-fanout INTENT HOSTS TELEMETRY AGENTS ROUNDS HZ
  *
  * The agents are those of fanout-agent.h; each sends telemetry HZ times a
- * second.  INTENT and HOSTS may be lists with commas.  In each round a new
- * cojob announces a job with a worker on every host and then its stage, which
- * is ordered before the existing stage.  The round lasts from the announcement
- * of the stage until the row of every agent has the new order.  Prints the
- * milliseconds to connect all agents, and then those of each round, one number
- * per line. */
+ * second, or what is new, as the controller wants.  INTENT and HOSTS may be
+ * lists with commas.  In each round a new cojob announces a job with a worker
+ * on every host and then its stage, which is ordered before the existing
+ * stage.  The round lasts from the announcement of the stage until the row of
+ * every agent has the new order.  Prints the milliseconds to connect all
+ * agents, and then those of each round, one number per line. */
 
 #include <config.h>
 

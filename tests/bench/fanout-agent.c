@@ -26,6 +26,9 @@ on_lease(const struct telemetry_lease *lease, void *a_)
     long long now = time_msec();
 
     report_set_window(&a->report, lease->report_ms, now);
+    if (lease->counters_ms) {
+        a->period_ms = TELEMETRY_REPEAT_MS; /* Its counters never change. */
+    }
     return lease_notify(&a->lease, lease->generation, lease->lease_ms, now);
 }
 
@@ -90,8 +93,9 @@ fanout_agent_run(struct fanout_agent *a)
 
     telemetry_run(a->telemetry);
     wanted_run(&a->wanted, a->loop.idl, &a->lease, now);
-    if (now >= a->next_telemetry) {
+    if (now >= a->next_telemetry || a->told != a->wanted.version) {
         a->next_telemetry = now + a->period_ms;
+        a->told = a->wanted.version;
         send_telemetry(a);
     }
     facts.state = state_name(a);

@@ -35,7 +35,9 @@ struct fanout_agent {
     struct report report;
     struct lease lease;
     struct telemetry *telemetry;
-    int period_ms;              /* Telemetry period. */
+    int period_ms;              /* Telemetry period, until the controller takes
+                                 * changes only. */
+    int64_t told;               /* Version in the last telemetry. */
     long long next_telemetry;   /* Time of the next telemetry, as
                                  * time_msec(). */
 };

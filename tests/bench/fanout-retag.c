@@ -119,7 +119,7 @@ arrival(struct msghdr *msg)
     return now_ns();
 }
 
-/* Reads one packet.  Returns false if there is none. */
+/* Reads one packet.  Returns false without a packet. */
 static bool
 receive(const struct probe *probe, struct port *port)
 {
@@ -163,7 +163,7 @@ count_changed(const struct probe *probe)
 
 /* Reads for 'ms', or until all ports have changed if 'until_changed'. */
 static void
-look(struct probe *probe, int ms, bool until_changed)
+receive_for(struct probe *probe, int ms, bool until_changed)
 {
     int64_t deadline = now_ns() + ms * INT64_C(1000000);
     struct pollfd pfds[MAX_PORTS];
@@ -196,7 +196,7 @@ write_edit(struct intent_client *ic, struct intent_edit edit)
 static void
 begin_event(struct probe *probe)
 {
-    look(probe, PAUSE_MS, false);
+    receive_for(probe, PAUSE_MS, false);
     for (int i = 0; i < probe->n; i++) {
         struct port *port = &probe->ports[i];
 
@@ -213,7 +213,7 @@ begin_event(struct probe *probe)
 static void
 end_event(struct probe *probe, const char *what)
 {
-    look(probe, ROUND_MS, true);
+    receive_for(probe, ROUND_MS, true);
     for (int i = 0; i < probe->n; i++) {
         const struct port *port = &probe->ports[i];
 
@@ -279,7 +279,7 @@ main(int argc, char *argv[])
                        .jobs = jobs,
                        .n = 1,
                    });
-    look(&probe, ROUND_MS, false);
+    receive_for(&probe, ROUND_MS, false);
     for (int round = 0; round < atoi(argv[2]); round++) {
         begin_event(&probe);
         write_edit(ic, (struct intent_edit){

@@ -7,8 +7,8 @@
  * Prints one JSON object.  A seed generates searches on 64 hosts
  * (sim/workload/workload-generate.h), in leaves of 8 hosts with uplinks that
  * carry a half, a quarter or an eighth of what these can send.  They are
- * simulated under "stage", whose orders see all ports, or those of hosts only
- * ("hidden"), as without a topology. */
+ * simulated under "stage", with orders that see all ports, or the ports of
+ * hosts only ("hidden"), as without a topology. */
 
 #include <math.h>
 #include <stdbool.h>

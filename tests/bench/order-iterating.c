@@ -31,9 +31,9 @@
 #define LATE_S 0.04             /* Time from a change to the hosts' levels. */
 
 /* What is simulated: a policy with the levels of its file and with lateness,
- * as hosts serve it, or without either.  The first of either kind is the
- * plain network.  The peers are published rules, and the sort by work.  STAGE
- * has the objective of the mean alone, without aging, DEFAULT that of the
+ * as hosts serve it, or without either.  The first of either kind is the plain
+ * network.  The peers are published rules, and the sort by work.  STAGE has
+ * the objective of the mean alone, without aging, DEFAULT the objective of the
  * policy's file; BALANCED and LOOSE have other limits of lateness. */
 enum way {
     PLAIN,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Measures the time to compute an order, and that of plain loops over a
+/* Measures the time to compute an order, and the time of plain loops over a
  * matrix.
  *
  * Stages use 16 of 300 ports, the first ports far more often than the last,
  * and have sizes from 1 to 10,000.  Times are processor time of this thread,
- * medians unless the name says otherwise, so that other programs have little
+ * medians unless the name has another word, so that other programs have little
  * influence.
  *
  * Both algorithms find the same ranks unless rounding errors, which accumulate

@@ -177,8 +177,10 @@ print_of(int n, char *files[])
         struct load_trace lt;
 
         if (load_trace_read(files[k], &lt)) {
-            fprintf(stderr, "%s: cannot be read, lines \"SPEED CPU MEMORY\" "
-                    "are allowed\n", files[k]);
+            fprintf(stderr,
+                    "%s: cannot be read; expected lines \"SPEED CPU MEMORY\""
+                    "\n",
+                    files[k]);
             return 1;
         }
         for (size_t j = 0; predictor_classes[j]; j++) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Measures how fast a parameter server is, beside plain sockets.
+/* Measures how fast a store of keys is, beside a plain socket and a hash map.
  *
- * A server process and this one exchange values over the loopback interface.
- * Beside each exchange the same bytes go over a plain socket to a process
- * that does nothing with them, in turns, so that what disturbs the one
- * disturbs the other; figures are medians.  Prints one JSON object. */
+ * This process and another one are the two nodes of a store whose keys stay,
+ * over the loopback interface.  Only keys of the other node are used.  Beside
+ * the operations on one key the same bytes go over a plain socket to a process
+ * that does nothing with them; beside the pushes of many keys a hash map gets
+ * the same updates.  They take turns, so that what disturbs the one disturbs
+ * the other; figures are medians.  Prints one JSON object. */
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,36 +25,30 @@
 #include "base/clock.h"
 #include "base/compare.h"
 #include "base/memory.h"
+#include "trainer/keys/key-store.h"
 #include "trainer/net/address.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
-#include "trainer/process/control.h"
-#include "trainer/ps/server.h"
-#include "trainer/ps/store-client.h"
-#include "trainer/schemes/optimiser.h"
-#include "trainer/schemes/sync.h"
 
 #define PLAIN_BYTES ((size_t) 1 << 22) /* That the plain process buffers. */
-#define N_KEYS 10000000 /* Keys of the bulk push. */
+#define N_KEYS 4000000                 /* Of both nodes. */
 #define BULK_ROUNDS 9
 #define N_PARTS 3 /* Pushes of 1, 10 and 100 % of the keys. */
 #define SYNC_ROUNDS 101
 #define SYNC_OPS 50 /* Per round. */
 #define PIPELINED_ROUNDS 11
 #define PIPELINED_OPS 100000
-#define SMALL_REQUEST (FRAME_ENVELOPE_LENGTH + sizeof(struct frame_keys) + 4)
-#define SMALL_ANSWER FRAME_ENVELOPE_LENGTH
+#define SMALL_REQUEST \
+    (FRAME_ENVELOPE_LENGTH + sizeof(struct frame_key_items) + 12)
+#define SMALL_ANSWER (SMALL_REQUEST - 4)
 #define MAX_ROUNDS 101
 
 /* In the order of printing. */
 enum figure {
-    SPARSE_RATE,
-    SPARSE_RATIO,
-    SPARSE_NEAR_RATE,
-    SPARSE_PULL_RATE,
-    SPARSE_FIRST_RATE,
     PART_RATE, /* The first of N_PARTS. */
-    SYNC_RATIO = PART_RATE + N_PARTS,
+    PULL_RATE = PART_RATE + N_PARTS,
+    HASH_RATIO,
+    SYNC_RATIO,
     SYNC_TIME,
     PINGPONG_TIME,
     PIPELINED_RATE,
@@ -68,10 +62,13 @@ struct plain {
 };
 
 struct bench {
-    struct store_client *client; /* Of the server. */
-    struct plain plain;          /* To the plain process. */
-    pid_t server_pid, plain_pid; /* 0: not started. */
-    uint8_t *bytes;              /* 12 * N_KEYS bytes. */
+    struct key_store *store;
+    struct key_worker *worker;
+    uint64_t *keys; /* Of the other node. */
+    size_t n_keys;
+    struct plain plain;        /* To the plain process. */
+    pid_t node_pid, plain_pid; /* 0: not started. */
+    uint8_t bytes[256];
     struct series {
         double values[MAX_ROUNDS];
         int n;
@@ -133,9 +130,10 @@ plain_main(int fd)
 }
 
 /* Pins this process to processor number 'place' of those that it may use, if
- * there are two: the client on one, the server and the plain process on the
- * other.  Otherwise the kernel may place one pair together and the other apart
- * for a whole run, and a message within a processor takes half the time. */
+ * there are two: the client on one, the other node and the plain process on
+ * the other.  Otherwise the kernel may place one pair together and the other
+ * apart for a whole run, and a message within a processor takes half the time.
+ */
 static void
 pin_processor(int place)
 {
@@ -204,90 +202,80 @@ start_plain(struct bench *b)
     return error;
 }
 
-/* Reads the port from the server's first line. */
-static int
-read_port(int fd)
-{
-    FILE *stream = fdopen(fd, "r");
-    char line[256] = "";
-    cJSON *event = NULL;
-    int port = 0;
-
-    if (stream && fgets(line, sizeof line, stream)) {
-        event = cJSON_Parse(line);
-        port = cJSON_GetNumberValue(cJSON_GetObjectItem(event, "port"));
-    }
-    cJSON_Delete(event);
-    if (stream) {
-        fclose(stream);
-    }
-    return port;
-}
-
-static void
-server_main(int out)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    char *error;
-
-    dup2(null, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    signal(SIGPIPE, SIG_IGN); /* Its last line is not read. */
-    error = ps_server_run(&(struct ps_server_config){
-        .address = "127.0.0.1",
-        .n_workers = 1,
-        .n_threads = 1,
-        .sync = &(struct sync_spec){ .class = &sync_bsp },
-        .reconnect_timeout_us = 1000000,
-        .control = control_create(0),
-    });
-    if (error) {
-        fprintf(stderr, "bench: %s\n", error);
-    }
-    _exit(error != NULL);
-}
-
 static char *
-start_server(struct bench *b)
+open_node(struct bench *b, int rank, const char *const names[2])
 {
-    const char *servers[1];
-    char target[32];
-    int out[2], port;
-
-    if (pipe2(out, O_CLOEXEC)) {
-        return message("pipe: %s", strerror(errno));
-    }
-    b->server_pid = start_process();
-    if (!b->server_pid) {
-        server_main(out[1]);
-    }
-    close(out[1]);
-    port = read_port(out[0]);
-    snprintf(target, sizeof target, "127.0.0.1:%d", port);
-    servers[0] = target;
-    return store_client_create(
-        &(struct ps_client_config){
-            .servers = servers,
-            .n_servers = 1,
+    char *error = key_store_create(
+        &(struct key_store_config){
+            .variant = KEY_CLASSIC_LOCAL,
+            .ranges = &(struct key_range){ N_KEYS, 1 },
+            .n_ranges = 1,
+            .names = names,
+            .n_nodes = 2,
+            .rank = rank,
+            .address = "127.0.0.1",
+            .port = address_port(names[rank]),
             .n_workers = 1,
-            .key_space = UINT64_MAX,
-            .width = 1,
-            .optimiser = optimiser_find("sum"),
+            .connect_us = 10000000,
         },
-        &b->client);
+        &b->store);
+
+    b->worker = error ? NULL : key_store_worker(b->store, 0);
+    return error;
+}
+
+/* Starts the other node, and finds its keys. */
+static char *
+start_nodes(struct bench *b)
+{
+    static char names[2][32];
+    const char *const of_nodes[2] = { names[0], names[1] };
+    int listeners[2];
+    char *error = NULL;
+
+    for (int i = 0; i < 2 && !error; i++) {
+        uint16_t port = 0;
+
+        error = address_listen("127.0.0.1", 0, &listeners[i], &port);
+        snprintf(names[i], sizeof names[i], "127.0.0.1:%u", port);
+    }
+    for (int i = 0; i < 2 && !error; i++) {
+        close(listeners[i]);
+    }
+    if (error) {
+        return error;
+    }
+    b->node_pid = start_process();
+    if (!b->node_pid) {
+        error = open_node(b, 1, of_nodes);
+        error = error ? error : key_finish(b->worker);
+        key_store_destroy(b->store);
+        _exit(error != NULL);
+    }
+    error = open_node(b, 0, of_nodes);
+    b->keys = allocate(N_KEYS, sizeof *b->keys);
+    for (uint64_t key = 0; key < N_KEYS && !error; key++) {
+        if (!key_is_here(b->worker, key)) {
+            b->keys[b->n_keys++] = key;
+        }
+    }
+    return error;
 }
 
 static void
 stop_processes(struct bench *b)
 {
-    store_client_destroy(b->client);
+    if (b->store) {
+        free(key_finish(b->worker));
+        key_store_destroy(b->store);
+    }
     if (b->plain.fd >= 0) {
         close(b->plain.fd);
     }
 
     /* Both end with their connections. */
     for (int i = 0; i < 2; i++) {
-        pid_t pid = i ? b->plain_pid : b->server_pid;
+        pid_t pid = i ? b->plain_pid : b->node_pid;
 
         if (pid > 0) {
             waitpid(pid, NULL, 0);
@@ -298,14 +286,11 @@ stop_processes(struct bench *b)
 /* The measurements. */
 
 static const char *const names[N_FIGURES] = {
-    [SPARSE_RATE] = "sparse_mkeys_per_s",
-    [SPARSE_RATIO] = "sparse_vs_socket",
-    [SPARSE_NEAR_RATE] = "sparse_near_mkeys_per_s",
-    [SPARSE_PULL_RATE] = "sparse_pull_mkeys_per_s",
-    [SPARSE_FIRST_RATE] = "sparse_first_mkeys_per_s",
     [PART_RATE] = "push_1_percent_mkeys_per_s",
     [PART_RATE + 1] = "push_10_percent_mkeys_per_s",
     [PART_RATE + 2] = "push_100_percent_mkeys_per_s",
+    [PULL_RATE] = "pull_mkeys_per_s",
+    [HASH_RATIO] = "sparse_vs_hash_map",
     [SYNC_RATIO] = "sync_vs_pingpong",
     [SYNC_TIME] = "sync_us",
     [PINGPONG_TIME] = "pingpong_us",
@@ -339,9 +324,9 @@ note_error(struct bench *b, char *error)
 }
 
 static void
-finish(struct bench *b, ps_handle handle)
+finish(struct bench *b, key_handle handle)
 {
-    note_error(b, store_wait(b->client, handle));
+    note_error(b, key_wait(b->worker, handle));
 }
 
 /* Returns the seconds for sending 'to' bytes and receiving 'from'. */
@@ -376,78 +361,85 @@ run_pair(struct bench *b, double (*our_work)(struct bench *),
     }
 }
 
-/* Makes ascending keys with gaps of up to 'gap'. */
-static void
-make_keys(uint64_t *keys, uint64_t gap)
-{
-    uint64_t x = 88172645463325252ULL, key = 0;
+/* A hash map of the same keys, at most half full. */
+struct hash_map {
+    struct {
+        uint64_t key; /* 1 + the key; 0: free. */
+        float value;
+    } * places;
+    size_t mask;
+};
 
-    for (size_t i = 0; i < N_KEYS; i++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        key += 1 + x % gap;
-        keys[i] = key;
+static void
+hash_map_add(struct hash_map *map, uint64_t key, float value)
+{
+    size_t i = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+    while (map->places[i & map->mask].key
+           && map->places[i & map->mask].key != key + 1) {
+        i++;
     }
+    map->places[i & map->mask].key = key + 1;
+    map->places[i & map->mask].value += value;
 }
 
-/* Returns millions of keys per second. */
+/* Returns the seconds of an update of all 'keys'. */
 static double
 push_keys(struct bench *b, const uint64_t *keys, size_t n, const float *values)
 {
     double begin = clock_monotonic_s();
 
-    finish(b, store_push_keys(b->client, keys, n, values));
-    return n / (clock_monotonic_s() - begin) / 1e6;
+    finish(b, key_push(b->worker, keys, n, values));
+    return clock_monotonic_s() - begin;
 }
 
-/* Pushes evenly spread parts of the store's keys, as a worker of a sparse
- * model does for a batch. */
-static void
-measure_parts(struct bench *b, const uint64_t *keys, const float *values)
+static double
+push_to_map(struct hash_map *map, const uint64_t *keys, size_t n,
+            const float *values)
 {
-    uint64_t *part = allocate(N_KEYS, sizeof *part);
-    size_t every = 100;
+    double begin = clock_monotonic_s();
 
-    for (int i = 0; i < N_PARTS; i++, every /= 10) {
-        for (size_t k = 0; k < N_KEYS / every; k++) {
-            part[k] = keys[k * every];
-        }
-        for (int round = 0; round < BULK_ROUNDS && !b->error; round++) {
-            note(b, PART_RATE + i, push_keys(b, part, N_KEYS / every, values));
-        }
+    for (size_t i = 0; i < n; i++) {
+        hash_map_add(map, keys[i], values[i]);
     }
-    free(part);
+    return clock_monotonic_s() - begin;
 }
 
-/* Ten million keys over the whole key space, sent with 8 bytes each. */
+/* Pushes evenly spread parts of the keys, as a worker of a sparse model does
+ * for a batch; all of them first. */
 static void
 measure_bulk(struct bench *b)
 {
-    uint64_t *keys = allocate(N_KEYS, sizeof *keys);
-    float *values = allocate(N_KEYS, sizeof *values);
+    uint64_t *part = allocate(b->n_keys, sizeof *part);
+    float *values = allocate(b->n_keys, sizeof *values);
+    struct hash_map map = { .mask = ((size_t) 1 << 23) - 1 };
+    size_t every = 1;
 
-    make_keys(keys, UINT64_MAX / N_KEYS);
-    note(b, SPARSE_FIRST_RATE, push_keys(b, keys, N_KEYS, values));
-    for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
-        double plain = plain_exchange(b, 12 * (size_t) N_KEYS, 1);
-        double rate = push_keys(b, keys, N_KEYS, values), begin;
+    map.places = allocate(map.mask + 1, sizeof *map.places);
+    push_to_map(&map, b->keys, b->n_keys, values);
+    for (int i = N_PARTS; i-- > 0; every *= 10) {
+        size_t n = b->n_keys / every;
 
-        note(b, SPARSE_RATE, rate);
-        note(b, SPARSE_RATIO, rate * 1e6 / N_KEYS * plain);
-        begin = clock_monotonic_s();
-        finish(b, store_pull_keys(b->client, keys, N_KEYS, values));
-        note(b, SPARSE_PULL_RATE,
-             N_KEYS / (clock_monotonic_s() - begin) / 1e6);
+        for (size_t k = 0; k < n; k++) {
+            part[k] = b->keys[k * every];
+        }
+        for (int round = 0; round < BULK_ROUNDS && !b->error; round++) {
+            double of_map = push_to_map(&map, part, n, values);
+            double ours = push_keys(b, part, n, values), begin;
+
+            note(b, PART_RATE + i, n / ours / 1e6);
+            if (every == 100) {
+                note(b, HASH_RATIO, ours / of_map);
+            } else if (every == 1) {
+                begin = clock_monotonic_s();
+                finish(b, key_pull(b->worker, part, n, values));
+                note(b, PULL_RATE, n / (clock_monotonic_s() - begin) / 1e6);
+            }
+        }
     }
-    measure_parts(b, keys, values);
-    make_keys(keys, 100); /* Near keys take one byte each. */
-    push_keys(b, keys, N_KEYS, values);
-    for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
-        note(b, SPARSE_NEAR_RATE, push_keys(b, keys, N_KEYS, values));
-    }
-    free(keys);
+    free(map.places);
     free(values);
+    free(part);
 }
 
 static double
@@ -457,9 +449,7 @@ push_small(struct bench *b)
     double begin = clock_monotonic_s();
 
     for (int j = 0; j < SYNC_OPS; j++) {
-        uint64_t key = j * UINT64_C(1000003);
-
-        finish(b, store_push_keys(b->client, &key, 1, &one));
+        finish(b, key_push(b->worker, &b->keys[j * 997], 1, &one));
     }
     return (clock_monotonic_s() - begin) / SYNC_OPS;
 }
@@ -497,12 +487,10 @@ measure_pipelined(struct bench *b)
 
     for (int i = 0; i < PIPELINED_ROUNDS && !b->error; i++) {
         double begin = clock_monotonic_s();
-        ps_handle last = 0;
+        key_handle last = 0;
 
         for (int j = 0; j < PIPELINED_OPS; j++) {
-            uint64_t key = j * UINT64_C(7919) % 1000 * 1000003;
-
-            last = store_push_keys(b->client, &key, 1, &one);
+            last = key_push(b->worker, &b->keys[j * 7919 % 1000], 1, &one);
         }
         finish(b, last);
         note(b, PIPELINED_RATE,
@@ -516,12 +504,11 @@ main(void)
     struct bench b = { .plain.fd = -1 };
 
     pin_processor(0);
-    b.error = start_server(&b);
+    b.error = start_nodes(&b);
     if (!b.error) {
         b.error = start_plain(&b);
     }
     if (!b.error) {
-        b.bytes = allocate(12, N_KEYS);
         measure_sync(&b);
         measure_pipelined(&b);
         measure_bulk(&b);
@@ -531,7 +518,7 @@ main(void)
                median(&b.series[i]), i + 1 < N_FIGURES ? "" : "}\n");
     }
     stop_processes(&b);
-    free(b.bytes);
+    free(b.keys);
     if (b.error) {
         fprintf(stderr, "ps-speed: %s\n", b.error);
         free(b.error);

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Measures the speed of a parameter server over the loopback interface of this
-# machine, alternately with plain sockets that transfer the same bytes.
-# Reports medians of $RUNS runs (default 3). push_N_percent_mkeys_per_s pushes
-# 1, 10 and 100 % of the keys of the server, as workers with --push sparse do
-# for a batch.  Prints one JSON object on standard output.
+# Measures the speed of a store of keys between two nodes over the loopback
+# interface of this machine, alternately with a plain socket that transfers the
+# same bytes, and with a hash map that gets the same updates.  Reports medians
+# of $RUNS runs (default 3).  push_N_percent_mkeys_per_s pushes 1, 10 and 100 %
+# of the keys of a node, as workers of the task linear do for a batch.  Prints
+# one JSON object on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)
@@ -24,7 +25,7 @@ import os
 import statistics
 import sys
 
-runs = [json.load(open(os.path.join(sys.argv[1], name)))
+runs = [json.loads(open(os.path.join(sys.argv[1], name)).readlines()[-1])
         for name in os.listdir(sys.argv[1])]
 median = {name: statistics.median(run[name] for run in runs)
           for name in runs[0]}

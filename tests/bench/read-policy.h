@@ -29,8 +29,8 @@ read_policy(const char *name)
     return policy;
 }
 
-/* Returns the interval of a member of 'n' structures of 'size' bytes, of which
- * 'member' is in the first one. */
+/* Returns the interval of a member of 'n' structures of 'size' bytes; 'member'
+ * is in the first one. */
 static inline struct interval
 interval_of_member(const double *member, size_t size, size_t n)
 {

@@ -20,7 +20,6 @@ struct port {
     uint16_t n_held;
     uint64_t offered, too_long;
     uint64_t refused_since;
-    void (*change)(struct rte_mbuf **, uint16_t n);
 };
 
 static int
@@ -68,13 +67,6 @@ ring_port_destroy(struct port *port)
         rte_eth_dev_close(port->id);
         free(port);
     }
-}
-
-void
-ring_port_set_change(struct port *port,
-                     void (*change)(struct rte_mbuf **, uint16_t n))
-{
-    port->change = change;
 }
 
 void
@@ -158,9 +150,6 @@ port_flush(struct port *port, uint64_t now)
 
     if (!port->n_held) {
         return false;
-    }
-    if (port->change) {
-        port->change(port->held, port->n_held);
     }
     counter_add(&port->offered, port->n_held);
     n = rte_eth_tx_burst(port->id, 0, port->held, port->n_held);

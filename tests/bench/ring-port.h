@@ -32,8 +32,4 @@ void ring_port_destroy(struct port *);
 /* Sends frames directly, as testpmd does. */
 void ring_port_send_burst(struct port *, struct rte_mbuf **, uint16_t n);
 
-/* Makes the port pass each burst to 'change' before it sends it. */
-void ring_port_set_change(struct port *,
-                          void (*change)(struct rte_mbuf **, uint16_t n));
-
 #endif /* tests/bench/ring-port.h */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Measures values for tests/bench/schemes-*.sh and prints JSON: the seconds of
- * batch size managers per iteration of 8 workers, and the dependence of a
- * gradient's time on its samples on this machine: 'launch_samples' is the
- * constant part, in units of the time of one sample. */
+/* Measures values for tests/bench/schemes-*.sh and prints JSON: the processor
+ * time of batch size managers per iteration of 8, 32 and 128 workers, and the
+ * dependence of a gradient's time on its samples on this machine:
+ * 'launch_samples' is the constant part, in units of the time of one sample.
+ */
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,6 @@
 #include "trainer/data/dataset.h"
 #include "trainer/models/model.h"
 
-#define N_WORKERS 8
 #define ITERATIONS 1000
 #define REPETITIONS 60
 #define FEW 8                   /* Samples of a small gradient. */
@@ -71,31 +71,31 @@ measure_gradient(double *fixed_s, double *sample_s)
 }
 
 static double
-measure_manager(enum batch_size_mode mode)
+measure_manager(enum batch_size_mode mode, int n_workers)
 {
-    struct batch_size_config config = {
-        .mode = mode, .n_workers = N_WORKERS, .batch = 512,
-        .seed = 1,
-    };
+    struct batch_size_config config = { .mode = mode,
+                                        .n_workers = n_workers,
+                                        .batch = 64 * n_workers,
+                                        .seed = 1 };
     struct batch_size_manager *bsm;
-    int64_t began;
+    double began;
 
     if (batch_size_manager_create(&config, &bsm)) {
         exit(1);
     }
-    began = clock_monotonic_us();
+    began = clock_cpu_s();
     for (int k = 0; k < ITERATIONS; k++) {
         const uint32_t *sizes = batch_size_manager_next(bsm);
 
-        for (int i = 0; i < N_WORKERS; i++) {
-            double speed = i == 6 ? 1600 : i == 7 ? 400 : 800;
+        for (int i = 0; i < n_workers; i++) {
+            double speed = i % 8 == 6 ? 1600 : i % 8 == 7 ? 400 : 800;
 
             batch_size_manager_report(bsm, i, sizes[i],
                                       sizes[i] / (speed + k * i % 7), 0, 0);
         }
     }
     batch_size_manager_destroy(bsm);
-    return (clock_monotonic_us() - began) * 1e-6 / ITERATIONS;
+    return (clock_cpu_s() - began) / ITERATIONS;
 }
 
 int
@@ -104,10 +104,14 @@ main(void)
     double fixed_s, sample_s;
 
     measure_gradient(&fixed_s, &sample_s);
-    printf("{\"manager_s\": %.9f, \"manager_gpu_s\": %.9f, "
+    printf("{\"manager_s\": %.9f, \"manager_32_s\": %.9f, "
+           "\"manager_128_s\": %.9f, \"manager_gpu_s\": %.9f, "
            "\"gradient_fixed_s\": %.6f, "
            "\"gradient_sample_s\": %.7f, \"launch_samples\": %.2f}\n",
-           measure_manager(BATCH_SIZE_CPU), measure_manager(BATCH_SIZE_GPU),
-           fixed_s, sample_s, fixed_s / sample_s);
+           measure_manager(BATCH_SIZE_CPU, 8),
+           measure_manager(BATCH_SIZE_CPU, 32),
+           measure_manager(BATCH_SIZE_CPU, 128),
+           measure_manager(BATCH_SIZE_GPU, 8), fixed_s, sample_s,
+           fixed_s / sample_s);
     return 0;
 }

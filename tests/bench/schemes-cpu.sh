@@ -6,8 +6,8 @@
 # "linear" (all schemes): the time of a gradient is proportional to its
 # samples.  "batched": each gradient also has a fixed cost, in the proportion
 # measured for an MLP on this machine; this shows the cost of splitting a batch
-# into pieces (for flexrr, the fastest of 2, 4 and 8 pieces counts). $PLOT, if
-# set, is the file for the plot of "linear".  Prints one JSON object on
+# into pieces (for flexrr, the fastest of 2, 4 and 8 pieces counts). $PAGE, if
+# set, is the file for the page of "linear".  Prints one JSON object on
 # standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -41,9 +41,9 @@ EOF_PYTHON
 for name in linear batched; do
     echo "$name" >&2
     timeout 120 "$trainer" compare "$dir/$name.json" --format json \
-        --svg "$dir/$name.svg" > "$dir/$name.out"
+        --html "$dir/$name.html" > "$dir/$name.out"
 done
-[ -z "${PLOT:-}" ] || cp "$dir/linear.svg" "$PLOT"
+[ -z "${PAGE:-}" ] || cp "$dir/linear.html" "$PAGE"
 python3 - "$dir" <<'EOF_PYTHON'
 import json
 import sys
@@ -79,6 +79,8 @@ figures["lbbsp_vs_flexrr_linear"] = ratio("linear", "flexrr")
 figures["lbbsp_vs_bsp_batched"] = ratio("batched", "bsp")
 figures["overhead"] = round(cost["manager_s"]
                             / runs["linear"]["lbbsp-cpu"]["iteration_s"], 5)
+for n in (32, 128):             # Of an iteration of 50 ms.
+    figures[f"overhead_{n}"] = round(cost[f"manager_{n}_s"] / 0.05, 5)
 print(json.dumps({"bench": "schemes-cpu", "figures": figures,
                   "baseline": baseline}))
 EOF_PYTHON

@@ -11,7 +11,7 @@
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 
-/* Draws a search of the quickstart: three jobs, of which one is kept. */
+/* Draws a search of the quickstart: three jobs, and one is kept. */
 static void
 add_lab_search(struct workload *w, struct sim_random *r, int width,
                int n_servers)

@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures packets per CPU-second of the shim's pipeline and of dpdk-testpmd.
 
-Both move frames of 64 bytes from ring port to ring port on one CPU, in bursts
-of 64: 1024 frames, all of one flow, or 28,800 (30 ports of testpmd's, 960 each,
-since its rings hold 1023; one ring of ours), which belong to 100,000 or a
-million flows, other ones in each round.  The programs run alternately, so that
-other load on the machine affects all of them; each figure is the median of the
-rounds, a ratio the median of the ratios of a round.  "cycles" are those of
-the time-stamp counter that a stage adds to the stages before it.  "queued"
-is the whole path while other packets wait for the uplink, "full" while none
-do, see shim-pps.c.
+Both move 1024 frames of 64 bytes, all of one flow, from ring port to ring port
+on one CPU, in bursts of 64.  Ours alone also moves a million frames of one
+flow, of 1,000, 100,000 and a million: testpmd's rings hold 1023.  The programs
+run alternately, so that other load on the machine affects all of them; each
+figure is the median of the rounds, a ratio the median of the ratios of a round.
+"cycles" are those of the time-stamp counter that a stage adds to the stages
+before it.  "queued" is the whole path while other packets wait for the uplink,
+"full" while none do, see shim-pps.c.
 """
 
 import json
@@ -24,23 +23,20 @@ BUILD = os.environ.get("BUILD", "build")
 ROUNDS = int(os.environ.get("SHIM_PPS_ROUNDS", "3"))
 SECONDS = float(os.environ.get("SHIM_PPS_SECONDS", "0.7"))
 BURST = 64
-FEW, MANY = 1024, 28800
+FEW, MANY = 1024, int(os.environ.get("SHIM_PPS_MANY", "1000000"))
 TSC_HZ = 0                      # Printed by shim-pps.
-PORTS = {FEW: 2, MANY: 30}
 
 
 class Testpmd:
     """Runs testpmd with its worker alone on its CPU."""
 
-    def __init__(self, mode, frames, cpus, huge):
-        ports = PORTS[frames]
+    def __init__(self, mode, cpus, huge):
         argv = ["stdbuf", "-oL", "dpdk-testpmd", "-l", f"{cpus[0]},{cpus[-1]}", "--no-pci",
                 "--no-telemetry", "--no-shconf", "-m", "160",
-                "--in-memory" if huge else "--no-huge"]
-        argv += [f"--vdev=net_ring{i}" for i in range(ports)]
-        argv += ["--", "-i", f"--forward-mode={mode}", "--nb-cores=1",
-                 f"--burst={BURST}", f"--total-num-mbufs={frames + 4096}"]
-        self.bursts = frames // ports // BURST
+                "--in-memory" if huge else "--no-huge",
+                "--vdev=net_ring0", "--vdev=net_ring1", "--", "-i",
+                f"--forward-mode={mode}", "--nb-cores=1", f"--burst={BURST}",
+                f"--total-num-mbufs={FEW + 4096}"]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True)
@@ -70,7 +66,7 @@ class Testpmd:
 
     def rate(self, seconds):
         before = self.worker_ns()
-        self.say(f"start tx_first {self.bursts}")
+        self.say(f"start tx_first {FEW // 2 // BURST}")
         time.sleep(seconds)
         self.say("stop")
         self.read_until("Accumulated forward statistics")
@@ -83,8 +79,8 @@ class Testpmd:
         self.process.communicate(timeout=20)
 
 
-def testpmd_rate(mode, frames, cpus, huge):
-    program = Testpmd(mode, frames, cpus, huge)
+def testpmd_rate(mode, cpus, huge):
+    program = Testpmd(mode, cpus, huge)
     try:
         return program.rate(SECONDS)
     finally:
@@ -122,25 +118,22 @@ def have_testpmd():
         return False
 
 
-# name -> (testpmd?, mode, flows, frames)
+# name -> (mode, flows, frames); a mode of testpmd has none of these.
 RUNS = {
-    "5tswap_1": (True, "5tswap", 1, FEW),
-    "macswap_1": (True, "macswap", 1, FEW),
-    "5tswap_100k": (True, "5tswap", 1, MANY),
-    "classify_1": (False, "classify", 1, FEW),
-    "full_1": (False, "full", 1, FEW),
-    "classify_100k": (False, "classify", 100000, MANY),
-    "full_100k": (False, "full", 100000, MANY),
-    "queued_1": (False, "queued", 1, FEW),
-    "queued_100k": (False, "queued", 100000, MANY),
-    "full_1m": (False, "full", 1000000, MANY),
-    "io_1": (False, "io", 1, FEW),
-    "parse_1": (False, "parse", 1, FEW),
-    "lookup_1": (False, "lookup", 1, FEW),
-    "tag_1": (False, "tag", 1, FEW),
-    "parse_100k": (False, "parse", 100000, MANY),
-    "lookup_100k": (False, "lookup", 100000, MANY),
+    "5tswap_1": ("5tswap", None, None),
+    "macswap_1": ("macswap", None, None),
+    "queued_1": ("queued", 1, FEW),
+    "io_1": ("io", 1, FEW),
+    "parse_1": ("parse", 1, FEW),
+    "lookup_1": ("lookup", 1, FEW),
+    "tag_1": ("tag", 1, FEW),
+    "classify_1": ("classify", 1, FEW),
+    "full_1": ("full", 1, FEW),
 }
+for many, n_flows in [("1_many", 1), ("1k", MANY // 1000),
+                      ("100k", MANY // 10), ("1m", MANY)]:
+    for our_mode in ("classify", "full"):
+        RUNS[f"{our_mode}_{many}"] = (our_mode, n_flows, MANY)
 
 # The cost of a stage: the run on its left less the run on its right.
 STAGES = {
@@ -150,37 +143,35 @@ STAGES = {
     "tag": ("tag_1", "lookup_1"),
     "count": ("classify_1", "tag_1"),
     "order_pace": ("full_1", "classify_1"),
-    "order_pace_100k": ("full_100k", "classify_100k"),
     "order_pace_queued": ("queued_1", "classify_1"),
-    "order_pace_queued_100k": ("queued_100k", "classify_100k"),
-    "lookup_100k": ("lookup_100k", "parse_100k"),
+    "flows_100k": ("classify_100k", "classify_1_many"),
+    "flows_1m": ("classify_1m", "classify_1_many"),
 }
 
 RATIOS = {
     "classify_vs_5tswap_1": ("classify_1", "5tswap_1"),
-    "classify_vs_5tswap_100k": ("classify_100k", "5tswap_100k"),
     "full_vs_5tswap_1": ("full_1", "5tswap_1"),
-    "full_vs_5tswap_100k": ("full_100k", "5tswap_100k"),
     "queued_vs_5tswap_1": ("queued_1", "5tswap_1"),
-    "queued_vs_5tswap_100k": ("queued_100k", "5tswap_100k"),
-    "full_1m_vs_1": ("full_1m", "full_1"),
     "full_vs_macswap_1": ("full_1", "macswap_1"),
+    "full_1k_vs_1": ("full_1k", "full_1_many"),
+    "full_100k_vs_1": ("full_100k", "full_1_many"),
+    "full_1m_vs_1": ("full_1m", "full_1_many"),
 }
 
 
 def main():
     cpus = sorted(os.sched_getaffinity(0))
-    huge = free_huge_pages() >= 90
+    huge = free_huge_pages() >= 210
     testpmd = have_testpmd()
     if not testpmd:
         print("shim-pps: dpdk-testpmd is not installed (package dpdk-dev), "
               "ratios to it are left out", file=sys.stderr)
     rates = {name: [] for name in RUNS}
     for _ in range(ROUNDS):
-        for name, (is_testpmd, mode, flows, frames) in RUNS.items():
-            if is_testpmd and testpmd:
-                rates[name].append(testpmd_rate(mode, frames, cpus, huge))
-            elif not is_testpmd:
+        for name, (mode, flows, frames) in RUNS.items():
+            if not flows and testpmd:
+                rates[name].append(testpmd_rate(mode, cpus, huge))
+            elif flows:
                 rates[name].append(our_rate(mode, flows, frames, cpus, huge))
     figures = {}
     for name, (over, under) in RATIOS.items():

@@ -39,9 +39,10 @@ def lab_means(run):
     return means
 
 
-def sim_means(seed):
+def sim_means(seed, run):
+    """Simulates searches that keep the jobs that they kept in the lab."""
     command = [stagecoach, "sim", "lab/scenarios/main.json", "--seed", seed,
-               "--format", "json"]
+               "--survivors", f"{run}/stage/report.json", "--format", "json"]
     for policy in POLICIES:
         command += ["--policy", policy]
     result = json.loads(subprocess.run(command, check=True,
@@ -53,7 +54,7 @@ def sim_means(seed):
 runs = {re.search(r"placement-(\d+)", path)[1]: path.rsplit("/", 2)[0]
         for path in glob.glob(f"{folder}/*/placement-*/work/report.json")}
 lab = {seed: lab_means(run) for seed, run in runs.items()}
-sim = {seed: sim_means(seed) for seed in runs}
+sim = {seed: sim_means(seed, run) for seed, run in runs.items()}
 
 
 def mean(runs, policy, baseline=None):

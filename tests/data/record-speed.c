@@ -42,7 +42,7 @@ compute(int n)
     return sink;
 }
 
-/* Returns the number after 'key' in 'file', 0 if there is none. */
+/* Returns the number after 'key' in 'file', 0 without one. */
 static double
 read_number(const char *file, const char *key)
 {
@@ -64,7 +64,7 @@ read_number(const char *file, const char *key)
 
 /* Sleeps, and returns the share of a CPU that others would take. */
 static double
-look(void)
+busy_share(void)
 {
     double n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double used = 0;
@@ -112,7 +112,7 @@ main(int argc, char *argv[])
 
         compute(work);
         seconds = now() - began;
-        cpu = look();
+        cpu = busy_share();
         memory = 1 - read_number("/proc/meminfo", "MemAvailable:")
                  / read_number("/proc/meminfo", "MemTotal:");
         printf("%.0f %.0f %.0f\n", 1000 * UNIT_S / seconds, 1000 * cpu,

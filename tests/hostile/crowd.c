@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A user who fills tables of his host.
+/* A user that fills tables of its host.
  *
  *    crowd stay N ADDRESS PORT
  *        N processes, each with a socket that has sent a datagram, or without
@@ -14,11 +14,11 @@
  *        ports from PORT on for each socket.  To PORT alone if it is odd.
  *    crowd connect N ADDRESS PORT
  *        N connections, to the address if PORT is even, otherwise each to the
- *        one after that of the last.  Prints "ready" and its own id; they stay
+ *        address after the last one.  Prints "ready" and its own id; they stay
  *        until it is killed.
  *    crowd heir ADDRESS PORT
- *        A process whose socket is inherited by another, which has no
- *        environment, and sends a datagram five times a second. */
+ *        A process without an environment inherits the socket of another one,
+ *        and sends a datagram five times a second. */
 
 #include <arpa/inet.h>
 #include <signal.h>

@@ -7,8 +7,8 @@
  *                [JOB:BYTES_PER_ITERATION:ITERATION_MS]...
  *     fake-agent REMOTE --raw JSON
  *
- * With FAKE_AGENT_APPLIES in its environment it says that it has put in force
- * what the last lease was for, otherwise that it has nothing.
+ * With FAKE_AGENT_APPLIES in its environment it reports the order of the last
+ * lease as applied, otherwise none.
  *
  * The second form sends one notification "telemetry" with JSON as its
  * parameter and exits with 0 if the controller then ends the connection. */

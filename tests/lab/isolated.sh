@@ -7,7 +7,7 @@
 # groups are empty; /tmp is shared, so names in it come from mktemp(1).  All
 # processes, mounts and control groups of the test end with it.  Without the
 # rights or without cgroup v2 the test runs as it is, one at a time, and skips
-# by itself what it cannot do.
+# by itself what it cannot do; in the namespaces, $ISOLATED is 1.
 #
 # A test with HOST_PIDS=1 has no PID namespace of its own: the kernel tells an
 # agent about processes by their ids in the first one.  The end of its control
@@ -52,6 +52,7 @@ trap 'exit 1' INT TERM HUP
         mount -t tmpfs -o mode=755 tmpfs /run
         mount -t tmpfs tmpfs /dev/shm
         ip link set lo up
+        export ISOLATED=1
         sh "$@"
         exit $?
     ' sh "$@"

@@ -97,7 +97,7 @@ read_message(const struct nlmsghdr *h, int ifindex, uint32_t handle,
 }
 
 static bool
-look(int fd, int ifindex, uint32_t handle, struct sample *s)
+read_sample(int fd, int ifindex, uint32_t handle, struct sample *s)
 {
     struct {
         struct nlmsghdr h;
@@ -166,13 +166,13 @@ main(int argc, char *argv[])
     ifindex = if_nametoindex(argv[1]);
     handle = strtoul(argv[2], NULL, 16) << 16;
     us = atoi(argv[4]);
-    if (!ifindex || !look(fd, ifindex, handle, &first)) {
+    if (!ifindex || !read_sample(fd, ifindex, handle, &first)) {
         die(argv[1]);
     }
     from = first;
     end = begin + atoi(argv[3]) * INT64_C(1000);
     while (now_us() < end && n < MAX_SAMPLES) {
-        look(fd, ifindex, handle, &s);
+        read_sample(fd, ifindex, handle, &s);
         backlogs[n++] = s.backlog;
         if (s.backlog <= LONG_QUEUE) {
             from = s;

@@ -7,10 +7,8 @@ PLACE is a unix socket, or HOST:PORT,KEY,CERTIFICATE,CA of TLS.
 
 openapi FILE      replies match docs/openapi.json, and all of it is served
 writes ACTOR COJOB        changes, repeated and wrong ones
-events            events as they happen, and after a break
+trials COJOB      a search that judges its trials one by one
 away              a database that hangs causes 503, also for many requests
-deaf SECONDS      a client that does not read its events is disconnected
-full              the number of event streams is limited
 metrics FILE...   Prometheus format; all metrics and labels used by the files
                   exist, and no label is one that Prometheus sets
 status            prints the status of GET /v1/status
@@ -140,8 +138,6 @@ def openapi(file):
     for method, pattern in sorted(
             described, key=lambda r: (ORDER[r[0]], len(r[1]) * (
                 -1 if r[0] == "DELETE" else 1))):
-        if pattern == "/v1/events":
-            continue
         path = pattern
         for name, value in NAMES.items():
             path = path.replace(name, value)
@@ -223,7 +219,7 @@ def writes(actor, name):
     answers(400, "DELETE", cojob + "/jobs/t0?state=done", error="query")
     answers(404, "PUT", "/v1/cojobs/" + "x" * 256, {})
     answers(400, "PUT", "/v1/cojobs/" + "x" * 254, {})
-    answers(405, "PATCH", cojob, {}, "GET, HEAD, PUT, DELETE is allowed")
+    answers(405, "PATCH", cojob, {}, "expected GET, HEAD, PUT, DELETE")
     with contextlib.closing(Client()) as client:
         client.request("PUT", cojob, headers={"Content-Length": "65537"})
         expect("too large", client.getresponse().status == 413)
@@ -244,6 +240,69 @@ def writes(actor, name):
         and {d["actor"] for d in log} == {actor})
 
 
+def explain(job, beginning):
+    """Returns the explanation of 'job' once it has a sentence that begins
+    so."""
+    for _ in range(100):
+        reply = ask("GET", f"/v1/explain/{job}")[2]
+        if any(re.match(beginning, why) for why in reply.get("why", ())):
+            return reply
+        time.sleep(0.1)
+    sys.exit(f"rest-check.py: {job}: no {beginning}: {reply}")
+
+
+def trials(name):
+    cojob = "/v1/cojobs/" + name
+    stage = {"method": "asynchronous", "eta": 3, "to_come": 6, "rungs": [
+        {"iterations": n} for n in (12, 36, 108)]}
+    answers(200, "PUT", cojob)
+    for i in range(4):
+        answers(200, "PUT", f"{cojob}/jobs/t{i}", {
+            "workers": [{"host": "h0"}], "model_bytes": 1000000})
+    for wrong, error in (({"eta": 1}, "/eta: "), ({"method": "x"}, "/method: "),
+                         ({"trials": "x"}, "/trials: "),
+                         ({"rungs": []}, "/rungs: "),
+                         ({"method": "synchronous"}, "/keep: ")):
+        answers(400, "PUT", cojob + "/stages/0",
+                {**stage, "jobs": ["t0"], **wrong}, error)
+    for changed in (True, False):
+        expect("trials", answers(200, "PUT", cojob + "/stages/0", {
+            **stage, "jobs": ["t0", "t1", "t2"]})["changed"] == changed)
+    explain(f"{name}/t0", "its search judges trials one by one")
+    for job, limit, last in ("t0", 0.8, 12), ("t1", 0.3, 10), ("t2", 0.9, 10):
+        for k in range(1, last + 1):
+            answers(200, "POST", f"{cojob}/jobs/{job}/progress", {
+                "iteration": k, "metric": "accuracy",
+                "value": limit - limit / (1 + k)})
+    for left in range(100, 0, -1):      # Those that begin are not yet.
+        if len({explain(f"{name}/t{i}", "its search ")["rank"]
+                for i in range(3)}) == 1:
+            break
+        expect("equal", left > 1)
+        time.sleep(0.1)
+    began = ask("GET", cojob)[2]["stages"][0]["began"]
+
+    # t0 was at the rung with 0.74 and is gone, and t3 begins.
+    answers(200, "PUT", cojob + "/stages/0", {
+        **stage, "jobs": ["t1", "t2", "t3"], "trials": "promising"})
+    best = explain(f"{name}/t2", "chance [5-9][0-9] % .* (first of its search$"
+                   "|behind trial t3, )")   # Which begins.
+    explain(f"{name}/t1", "chance [12]?[0-9] % to pass the rung at iteration "
+            "12 by .* behind trial t[23], and it keeps the min share ")
+    explain(f"{name}/t3", "chance 33 % ")
+    expect(f"{best}", best["next_rung"] == 12 and best["chance"] > 0.5
+           and best["search_work_s"] > 0)
+    reply = ask("GET", cojob)[2]
+    expect(f"one stage: {reply}", [
+        (s["began"], sorted(s["jobs"]), s["method"], s["iterations"])
+        for s in reply["stages"]] == [
+            (began, ["t1", "t2", "t3"], "asynchronous", 108)])
+    expect("none", answers(200, "PUT", cojob + "/stages/0", {
+        **stage, "jobs": []})["changed"])
+    for path in "/stages/0", "":
+        answers(200, "DELETE", cojob + path)
+
+
 def limited(name, other):
     cojob = "/v1/cojobs/" + name
     answers(403, "PUT", cojob, {"uid": 1}, "/uid: ")
@@ -260,73 +319,6 @@ def limited(name, other):
         answers(200, "DELETE", path)
     answers(403, "DELETE", "/v1/cojobs/" + other, None, "belongs to ")
     answers(403, "PUT", f"/v1/cojobs/{other}/jobs/t0", {}, "belongs to ")
-
-
-class Events:
-    """A client that follows events."""
-
-    def __init__(self, last=None):
-        self.client = Client()
-        self.client.request("GET", "/v1/events", headers={
-            "Last-Event-ID": last} if last else {})
-        self.answer = self.client.getresponse()
-
-    def next(self):
-        """Returns the next event as a dictionary."""
-        event = {}
-        for line in iter(self.answer.readline, b""):
-            name, _, value = line.decode().rstrip("\n").partition(": ")
-            if name:
-                event[name] = value
-            elif "data" in event:
-                return event | {"data": json.loads(event["data"])}
-        sys.exit("rest-check.py: the stream ended")
-
-    def until(self, kind, match=lambda data: True):
-        """Returns the next event of 'kind' that matches."""
-        for _ in range(60):
-            event = self.next()
-            if event["event"] == kind and match(event["data"]):
-                return event
-        sys.exit(f"rest-check.py: no event {kind}")
-
-    def close(self):
-        self.client.close()
-
-
-def events():
-    stream = Events()
-    expect("a stream", stream.answer.status == 200)
-    answers(200, "PUT", "/v1/cojobs/seen", {})
-    answers(200, "PUT", "/v1/cojobs/seen/jobs/t0",
-            {"workers": [{"host": "h0"}]})
-    answers(200, "PUT", "/v1/cojobs/seen/stages/0",
-            {"iterations": 5, "jobs": ["t0"]})
-    begun = stream.until("decision", lambda d: d["reason"]
-                         == "cojob seen begins")
-    stage = stream.until("stage", lambda d: d["subject"] == "seen/0")
-    expect(f"{stage}", stage["data"]["reason"].startswith("stage-begin: "))
-    expect("order", stream.until("order")["data"]["version"] > 0)
-    telemetry = stream.until("telemetry")
-    expect(f"{telemetry}", "id" not in telemetry and set(
-        telemetry["data"]["hosts"]["h0"]) == {"tx_bps", "rx_bps",
-                                             "connected"})
-    stream.close()
-    answers(200, "DELETE", "/v1/cojobs/seen")
-
-    # What was missed comes first, and nothing of what was there.
-    stream = Events(begun["id"])
-    origin, number = begun["id"].split("-")
-    first = stream.next()
-    expect(f"{begun} then {first}",
-           first["id"] == f"{origin}-{int(number) + 1}")
-    stream.until("decision", lambda d: d["reason"] == "cojob seen ends")
-    stream.close()
-    for other in ("1-1", "x", f"{origin}-99999999", "-", "1" * 4000):
-        stream = Events(other)
-        expect(f"{other}: all that is kept", stream.next()["id"] in
-               (f"{origin}-1", first["id"].split("-")[0] + "-1"))
-        stream.close()
 
 
 def away():
@@ -350,33 +342,6 @@ def away():
     expect(f"{counts}", set(counts) == {503, "closed"} and counts[503] > 40)
 
 
-def deaf(seconds):
-    """Only what is sent and not read fills a socket."""
-    client = Client()
-    client.connect()
-    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-    client.sock.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n"
-                        b"Last-Event-ID: 1-1\r\n\r\n")
-    began = time.monotonic()
-    while time.monotonic() - began < float(seconds):
-        text = ask("GET", "/metrics")[2]
-        if "stagecoach_http_streams 0\n" in text:
-            return
-        for i in range(50):
-            answers(200, "PUT", "/v1/cojobs/noise", {"weight": 1 + i % 2})
-    sys.exit("rest-check.py: it is still followed")
-
-
-def full():
-    streams = [Events() for _ in range(12)]
-    status, _, reply = ask("GET", "/v1/events")
-    expect(f"{status} {reply}", status == 503
-           and reply["error"].startswith("/v1/events: too many streams"))
-    expect("others are answered", ask("GET", "/healthz")[0] == 200)
-    for stream in streams:
-        stream.close()
-
-
 def metrics(*files):
     answers(200, "PUT", "/v1/cojobs/seen", {})
     answers(200, "PUT", "/v1/cojobs/seen/jobs/t0", {})
@@ -391,10 +356,11 @@ def metrics(*files):
             continue
         match = re.fullmatch(r'(\w+)(?:{(\w+="[^"\\]*",?)*})? '
                              r"-?[0-9.e+-]+", line)
-        expect(line, match and set(described[match[1]]) == {"HELP", "TYPE"})
-        expect(f"{match[1]}: a counter's name",
-               (described[match[1]]["TYPE"] == "counter")
-               == match[1].endswith("_total"))
+        name = match and re.sub("(_seconds)_(bucket|sum|count)$", r"\1", match[1])
+        expect(line, match and set(described[name]) == {"HELP", "TYPE"})
+        expect(f"{name}: a counter's name",
+               (described[name]["TYPE"] == "counter")
+               == name.endswith("_total"))
         expect(f"{line} twice", line.split(" ")[0] not in seen)
         seen.add(line.split(" ")[0])
     for name in ('stagecoach_agent_connected{host="h0"}',
@@ -426,7 +392,6 @@ def status():
 
 
 PLACE = sys.argv[1]
-{"openapi": openapi, "writes": writes, "events": events, "deaf": deaf, "away": away,
- "full": full, "metrics": metrics, "status": status,
- "limited": limited}[
+{"openapi": openapi, "writes": writes, "trials": trials, "away": away,
+ "metrics": metrics, "status": status, "limited": limited}[
      sys.argv[2]](*sys.argv[3:])

@@ -147,10 +147,10 @@ def fails(status, path, *args, **kwargs):
 
 def errors():
     _, error = fails(404, "/v1/x")
-    expect(error, error.startswith("/v1/x: not found, one of /v1/cojobs, ")
-           and error.endswith("/healthz, /readyz is allowed"))
+    expect(error, error.startswith("/v1/x: not found; expected one of /v1/cojobs, ")
+           and error.endswith("/healthz, /readyz"))
     _, error = fails(404, "/v1/explain/no/such")
-    expect(error, error.startswith("/v1/explain/no/such: no such job, "))
+    expect(error, error.startswith("/v1/explain/no/such: no such job; "))
     fails(405, "/v1/explain/no/such", "POST")
     for path in ("/ui", "/ui/", "/ui/index.html", "/v1/", "/v1/explain",
                  "/v1/explain/",

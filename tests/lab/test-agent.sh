@@ -70,9 +70,9 @@ start_shim() {
     exec 3> "$dir/commands"
 }
 
-# connect JOB: a process of JOB opens a connection; sets $port.
+# connect JOB [VARIABLE=VALUE]: a process of JOB opens a connection; sets $port.
 connect() {
-    $netns "$BUILD/cli/stagecoach" run --cojob asha --job "$1" -- \
+    $netns env "${2:-NO_PORT=}" "$BUILD/cli/stagecoach" run --cojob asha --job "$1" -- \
         "$tests/fake-job" connect $address 5000 > "$dir/port" 2>> "$dir/run.log" &
     job=$!
     pids="$pids $job"
@@ -130,6 +130,14 @@ wait_for 1 "a registered port is control" is_control 1
 wait_for 1 "a wrong port is refused" \
     agent_says agent/status '"malformed":1'
 
+# So are those of the port at which a job's processes find each other.
+first_port=$port first_slot=$slot
+connect t2 MASTER_PORT=5000
+slot=$(sed -n 's/^slot \([0-9]*\) .* asha\/t2$/\1/p' "$dir/shim.log" | tail -n 1)
+wait_for 5 "the port of a rendezvous is control" is_control 1
+kill "$job"
+job=$first_job port=$first_port slot=$first_slot
+
 # A socket without a job gets no slot, nor does it cost the agent anything.
 $netns "$tests/fake-job" connect $address 5000 > "$dir/port" &
 pids="$pids $!"
@@ -168,10 +176,43 @@ wait_for 1 "bytes are counted by job" \
 "$tests/fake-job" progress "$dir/progress.sock" '{"cojob": 7}'
 "$tests/fake-job" progress "$dir/progress.sock" 'not json'
 "$tests/fake-job" progress "$dir/progress.sock" \
+    '{"cojob": "asha", "job": "t1", "sent": 5000, "counted": 6}'
+wait_for 1 "collectives count, packets once" telemetry_says \
+    '"iteration":6,"job":"asha/t1","registered":true,"rx_bytes":70,"tx_bytes":1000'
+if [ -n "${ISOLATED:-}" ]; then
+    mkdir -p "$dir/class/infiniband/mlx5_0" # A card, for this test only.
+    mount --bind "$dir/class" /sys/class || fail "a card for RDMA"
+    "$tests/fake-job" progress "$dir/progress.sock" \
+        '{"cojob": "asha", "job": "t1", "sent": 3000, "received": 80}'
+    wait_for 1 "bytes of RDMA count" telemetry_says \
+        '"job":"asha/t1","registered":true,"rx_bytes":80,"tx_bytes":3000'
+    umount /sys/class
+fi
+[ "$(od -An -tu8 -N8 "$dir/holds/asha/t1" | tr -d ' ')" = 0 ] || fail "its page"
+"$tests/fake-job" progress "$dir/progress.sock" \
     '{"cojob": "asha", "job": "t1", "iteration": 7, "stage": 1, "value": 0.5}'
+"$tests/fake-job" progress "$dir/progress.sock" \
+    '{"cojob": "asha", "job": "t1", "sent": 0, "counted": 8}'
 wait_for 1 "progress passes through" telemetry_says '"iteration":7'
-agent_says agent/status '"malformed":3,"received":5,"refused":0,"unknown":0' \
+agent_says agent/status '"malformed":3,"received":[78],"refused":0,"unknown":0' \
     || fail "progress counters"
+
+# A controller that takes changes gets what is new, and the rest once a second.
+lease='"generation": 3, "version": 5, "lease_ms": 1500, "report_ms": 200'
+echo "{$lease, \"counters_ms\": 1000}" > "$dir/lease"
+n_messages() { wc -l < "$dir/telemetry.log"; }
+is_quiet() { n=$(n_messages); sleep 2; [ $(($(n_messages) - n)) -le 6 ]; }
+wait_for 8 "what is not new is told once a second" is_quiet
+iteration=7
+is_told_alone() {
+    iteration=$((iteration + 1))
+    "$tests/fake-job" progress "$dir/progress.sock" \
+        '{"cojob": "asha", "job": "t1", "iteration": '$iteration'}'
+    sleep 0.3
+    telemetry_says '"iteration":'$iteration'.*"jobs_refused":0,"state"'
+}
+wait_for 5 "an iteration is told at once, without counters" is_told_alone
+echo "{$lease}" > "$dir/lease"
 
 # The agent is killed and restarts; meanwhile a process ends, and another one
 # begins, which the kernel knows.
@@ -224,7 +265,7 @@ wait $agent
 status=$?
 [ $status -eq 0 ] || fail "the agent's exit status is $status"
 [ ! -e "$dir/progress.sock" ] && [ ! -e "$dir/agent.ctl" ] \
-    || fail "sockets were left behind"
+    && [ ! -e "$dir/holds" ] || fail "sockets were left behind"
 echo "ok: the agent ends cleanly"
 
 # Without the programs of the kernel the agent says so and goes on.

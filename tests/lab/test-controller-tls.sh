@@ -202,7 +202,7 @@ if "$BUILD/controller/stagecoach-controller" --telemetry=ptcp:6655 \
     2>"$dir/bad"; then
     fail "telemetry without TLS"
 fi
-grep -q '^stagecoach-controller: ptcp:6655: not without TLS, ' "$dir/bad" ||
+grep -q '^stagecoach-controller: ptcp:6655: not without TLS; ' "$dir/bad" ||
     fail "telemetry without TLS: $(cat "$dir/bad")"
 echo "ok: no telemetry without TLS"
 ovsdb-tool create "$dir/fake.db" "$SOURCE/wire/hosts.ovsschema"

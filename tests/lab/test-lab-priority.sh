@@ -106,7 +106,7 @@ await "the doctor misses an agent" finds 1 \
     "'has disconnected' in f['error', 'h1'] and ('error', 'h0') not in f"
 "$stagecoach" support "$dir/support.tar.gz" >"$dir/support" || fail "support"
 tar -xzf "$dir/support.tar.gz" -C "$dir"
-grep -q '^stagecoach_order_decisions_total ' "$dir"/stagecoach-support-*/controller/metrics.txt ||
+grep -q '^stagecoach_order_decisions_total ' "$dir"/stagecoach-support-*/metrics.txt ||
     fail "support: no metrics: $(cat "$dir/support")"
 grep -q '^Stagecoach_Hosts [0-9]*\.[0-9]*\.[0-9]*$' \
     "$dir"/stagecoach-support-*/schemas.txt || fail "support: no schemas"

@@ -22,7 +22,7 @@ pids=$!
 
 start_run "$SOURCE/lab/scenarios/schemes.json"
 end_run
-for words in "server .*--sync essp,staleness=2" "server .*--sync lbbsp-cpu" \
+for words in "server .*--sync=essp,staleness=2" "server .*--sync=lbbsp-cpu" \
     "worker .*--model cifarnet --image 8x8x3" \
     "worker .*--model linear --features 20000 --loss hinge" \
     "peer .*--scheme prague --group 2"; do

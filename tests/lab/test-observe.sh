@@ -82,8 +82,9 @@ awk '{ n += $3; if ($2 == 46) own += $3; else if ($2 && $2 != 39) other += $3 }
           exit !(n > 1000 && own > 100 && !other) }' "$dir/dscp" ||
     fail "packets have changed"
 
-# The controller writes what has not been written yet, and the lab starts
-# another one.
+# Hosts report what their links carried each second.  The controller writes
+# what has not been written yet, and the lab starts another one.
+sleep 2
 ovs-appctl -T 10 -t "$rundir/controller.ctl" exit >"$dir/exit.out" 2>&1 ||
     fail "the controller does not exit"
 report() { "$BUILD/cli/stagecoach" report --history "$history" "$@"; }

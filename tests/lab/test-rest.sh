@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks a controller's HTTP API: docs/openapi.json, changes, events, metrics,
+# Checks a controller's HTTP API: docs/openapi.json, changes, metrics,
 # limits, and TLS with the roles of clients.  Needs neither root nor
 # namespaces.
 set -eu
@@ -43,8 +43,7 @@ await "agents connect" connected
 
 check "$socket" openapi "$SOURCE/docs/openapi.json"
 check "$socket" writes "$(id -un)" asha-9
-check "$socket" events
-check "$socket" full
+check "$socket" trials one-by-one
 check "$socket" metrics "$SOURCE/packaging/grafana/stagecoach.json" \
     "$SOURCE/packaging/prometheus/stagecoach.rules.yml"
 if command -v promtool >/dev/null; then
@@ -83,9 +82,6 @@ timeout 200 python3 "$SOURCE/tests/lab/rest-check.py" "$socket" away ||
 kill -CONT "$intent_pid"
 echo "ok: away"
 check "$socket" writes "$(id -un)" asha-7
-
-# A client that does not read its events.
-check "$socket" deaf 60
 
 # TLS: clients with a role, a host, and a client of another authority.
 pki() { "$stagecoach" pki "$@" --dir "$dir/$pki" >/dev/null || fail "pki $*"; }

@@ -153,7 +153,7 @@ status=0
     --cluster "$dir/small.json" 2> "$dir/errors" || status=$?
 [ $status = 1 ] || fail "search check ended with $status"
 [ "$(wc -l < "$dir/errors")" = 1 ] || fail "more than one line"
-grep -q '/placements/0/workers/0: needs 3 processes on h0, at most 1' \
+grep -q '/placements/0/workers/0: needs 3 processes on h0; expected at most 1' \
     "$dir/errors" || fail "search check prints another message"
 
 # A signal ends a search that would go on, and all that it started.

@@ -113,6 +113,6 @@ mistake() {
 mistake '--rate: "x" is not a rate, such as 50Mbit' --rate x
 mistake '--uplink: there is no interface "none" here' --rate 1Mbit \
     --host-port af_packet:hostside --uplink af_packet:none --mtu 9000
-mistake '--host-port: hostside has MTU 9000, at most --mtu 1500 + 8 is allowed' \
+mistake '--host-port: hostside has MTU 9000; expected at most --mtu 1500 + 8' \
     --rate 1Mbit --host-port af_packet:hostside --uplink af_packet:uplink
 echo PASS

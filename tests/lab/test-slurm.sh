@@ -3,7 +3,7 @@
 
 # Checks the Slurm plug-in: an ordinary user's job with --stagecoach becomes a
 # job of its cojob, in its own cgroup from its first socket to its end, and
-# starts with or without an agent; so do tasks of an array, components of a
+# starts with or without an agent, and with the variables of RDMA; so do tasks of an array, components of a
 # heterogeneous job, and a job that is requeued.  Runs a whole cluster in a
 # namespace: n1, and n2, which has its configuration from the controller.
 
@@ -79,7 +79,7 @@ mkdir -p "$mount/$name/slurmd.service" "$mount/$name/jobs" || exit 77
 chmod 755 "$dir"
 mkdir -m 777 "$dir/out"
 mkdir "$dir/etc" "$dir/state" "$dir/spool-n1" "$dir/spool-n2"
-cp "$BUILD/tests/lab/fake-job" "$dir/"
+cp "$BUILD/tests/lab/fake-job" "$SOURCE"/agent/launch/slurm-*log "$dir/"
 : >"$dir/agent.log"
 
 # Slurm's daemons find the controller only with an address besides that of lo.
@@ -94,13 +94,14 @@ ip -n $name-far link set sl1 up
 ip netns exec $name-far "$dir/fake-job" listen 10.98.0.2 6000 >/dev/null &
 pids="$pids $!"
 
-for hook in prolog epilog; do
+for hook in prolog epilog task-prolog; do
     cat >"$dir/$hook" <<END
 #!/bin/sh
+PATH=$BUILD/cli:\$PATH STAGECOACH_LEVEL=2
 STAGECOACH_CGROUP=$STAGECOACH_CGROUP STAGECOACH_RUNDIR=$STAGECOACH_RUNDIR
-export STAGECOACH_CGROUP STAGECOACH_RUNDIR
-"$SOURCE/agent/launch/slurm-$hook" || exit 1
-echo "\$SLURM_JOB_ID \${SPANK__SLURM_SPANK_OPTION_stagecoach_stagecoach:-}" \\
+export PATH STAGECOACH_LEVEL STAGECOACH_CGROUP STAGECOACH_RUNDIR
+"$dir/slurm-$hook" || exit 1
+[ $hook = task-prolog ] || echo "\$SLURM_JOB_ID \${SPANK__SLURM_SPANK_OPTION_stagecoach_stagecoach:-}" \\
     >>"$dir/$hook.log"
 END
     chmod 755 "$dir/$hook"
@@ -136,6 +137,7 @@ ReturnToService=2
 KillWait=1
 Prolog=$dir/prolog
 Epilog=$dir/epilog
+TaskProlog=$dir/task-prolog
 NodeName=n1 NodeHostname=$host NodeAddr=$address Port=16818 CPUs=4
 NodeName=n2 NodeHostname=$host NodeAddr=$address Port=16819 CPUs=4
 PartitionName=all Nodes=n1 Default=YES State=UP
@@ -168,7 +170,7 @@ wait_for 20 "the nodes are there" nodes_are_idle
 if as_user srun --stagecoach=a/b:1 true 2>"$dir/refused"; then
     fail "a/b:1 was accepted"
 fi
-grep -q 'stagecoach: "a/b:1" is not a stage, .*allowed' "$dir/refused" \
+grep -q 'stagecoach: "a/b:1" is not a stage; expected COJOB' "$dir/refused" \
     || fail "what srun said: $(cat "$dir/refused")"
 echo "ok: a bad option is refused"
 
@@ -193,7 +195,8 @@ for task in 0 1; do
         || fail "task $task is in $(cat "$dir/out/cgroup.$task")"
     for line in STAGECOACH_COJOB=asha7 "STAGECOACH_JOB=slurm-$job" \
         "STAGECOACH_RUNDIR=$dir" STAGECOACH_STAGE=asha7:2 \
-        "STAGECOACH_CGROUP=$STAGECOACH_CGROUP"; do
+        "STAGECOACH_CGROUP=$STAGECOACH_CGROUP" NCCL_IB_TC=76 NCCL_IB_SL=4 \
+        NCCL_IB_FIFO_TC=156 UCX_IB_TRAFFIC_CLASS=76; do
         grep -qx "$line" "$dir/out/env.$task" || fail "task $task: no $line"
     done
 done
@@ -212,6 +215,7 @@ echo "ok: a plain job is left alone"
 $netns scancel "$job"
 wait $srun 2>/dev/null
 wait_for 10 "the epilog ran for it" grep -qx "$job asha7:2" "$dir/epilog.log"
+test ! -e "$dir/slurm-$job.env" || fail "its variables are left"
 wait_for 3 "its cgroup is gone" test ! -e "$mount/$name/jobs/asha7/slurm-$job"
 job_is_gone() {
     agent_says agent/jobs '"jobs":' &&

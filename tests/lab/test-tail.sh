@@ -68,7 +68,7 @@ refuses() {
     case $status in
     0 | 124) fail "$1 used the directory of another user" ;;
     esac
-    grep -q "/planted: belongs to user 65534, a directory of root" \
+    grep -q "/planted: belongs to user 65534; expected a directory of root" \
         "$dir/planted.log" || fail "$1: $(cat "$dir/planted.log")"
 }
 refuses "$BUILD/agent/stagecoach-agent" --host=h0 --rundir="$dir/planted" \
@@ -83,7 +83,7 @@ chmod 777 "$dir/planted"
 chown 0 "$dir/planted"
 if timeout 20 "$BUILD/agent/stagecoach-agent" --host=h0 -vsyslog:off \
     --rundir="$dir/planted" >"$dir/planted.log" 2>&1 ||
-    ! grep -q "/planted: mode 0777, a directory that only" "$dir/planted.log"
+    ! grep -q "/planted: mode 0777; expected a directory that only" "$dir/planted.log"
 then
     fail "the agent used a directory that all users can write"
 fi

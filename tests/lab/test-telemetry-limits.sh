@@ -22,7 +22,7 @@ start_databases run
 "$BUILD/controller/stagecoach-controller" \
     --policy="$SOURCE/policies/stage.json" --unixctl="$dir/ctl" \
     --intent="unix:$dir/run/intent.sock" --hosts="unix:$dir/run/hosts.sock" \
-    --telemetry="ptcp:$port:127.0.0.1" --rest=none \
+    --telemetry="ptcp:$port:127.0.0.1" --max-agents=4096 --rest=none \
     -vconsole:info -vsyslog:off 2>"$dir/controller.log" &
 pids="$pids $!"
 ask() { ovs-appctl -T 10 -t "$dir/ctl" "$@"; }
@@ -82,4 +82,14 @@ is_limited() { ask coverage/show | grep -q '^telemetry_stranger '; }
 wait_for 5 "connections were closed by the limit" is_limited
 [ "$(grep -c 'connections without a report, the oldest is closed' \
     "$dir/controller.log")" -le 20 ] || fail "the log is full"
+
+# More agents than the process may have files for.
+(
+    ulimit -n 3000
+    timeout 10 "$BUILD/controller/stagecoach-controller" --max-agents=4096 \
+        --policy="$SOURCE/policies/stage.json" --unixctl="$dir/few" \
+        --telemetry="unix:$dir/few.sock" --rest=none 2>"$dir/few.log"
+) && fail "a controller with too few files starts"
+grep -qF -- '--max-agents: 5120 open files are needed and 3000 are allowed' \
+    "$dir/few.log" || fail "$(cat "$dir/few.log")"
 echo "ok: all"

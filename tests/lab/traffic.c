@@ -486,12 +486,12 @@ see(const uint8_t *frame, ssize_t n)
     return !checksum_is_right(ip, header);
 }
 
-static volatile sig_atomic_t told_to_end;
+static volatile sig_atomic_t stopped;
 
 static void
 on_sigterm(int signo)
 {
-    told_to_end = true;
+    stopped = true;
 }
 
 static int
@@ -512,7 +512,7 @@ dscp(int argc, char *argv[])
     if (fd < 0 || bind(fd, (struct sockaddr *) &sll, sizeof sll)) {
         die(argv[1]);
     }
-    while (!told_to_end && now_ms() < end) {
+    while (!stopped && now_ms() < end) {
         ssize_t n;
 
         if (poll(&pfd, 1, INTERVAL_MS) <= 0) {

@@ -35,8 +35,8 @@ for i in range(60):
         manager.report(worker, n, n * (worker + 1) * 1e-3)
 assert abs(sizes[0] - 200) <= 4, sizes
 for wrong, expected in (
-        (dict(n_workers=3, batch=2), "at least one for each is allowed"),
-        (dict(n_workers=2, batch=-1), "1 to 4294967295 is allowed"),
+        (dict(n_workers=3, batch=2), "expected at least one for each"),
+        (dict(n_workers=2, batch=-1), "expected 1 to 4294967295"),
         (dict(n_workers=2, batch=8, mode="tpu"), "allowed: cpu, gpu"),
         (dict(n_workers=2, batch=8, limits=[1]), "one for each of the 2"),
         (dict(n_workers=2, batch=8, predictor="oracle"), 'no "oracle"')):
@@ -49,7 +49,7 @@ for wrong, expected in (
 try:
     manager.report(2, 1, 1)
 except ValueError as error:
-    assert str(error) == "worker: 2, 0 to 1 is allowed", error
+    assert str(error) == "worker: 2; expected 0 to 1", error
 else:
     raise AssertionError("a worker that does not exist")
 loads = stagecoach_balance.Meter(2).read()

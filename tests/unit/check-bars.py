@@ -150,7 +150,8 @@ def check_mistakes(folder):
     for name in ("docs", "results", "tests/bench"):
         shutil.copytree(os.path.join(SOURCE, name),
                         os.path.join(folder, name))
-    shutil.copy(os.path.join(SOURCE, "README.md"), folder)
+    for name in ("README.md", "NEWS.md"):
+        shutil.copy(os.path.join(SOURCE, name), folder)
     texts = bench_bars.read(folder, "docs/results.json")
 
     def complaints(**changed):

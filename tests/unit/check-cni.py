@@ -187,7 +187,7 @@ class Cni(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertEqual(result["code"], code)
             self.assertIn(said, result["msg"])
-            self.assertIn("allowed", result["msg"])
+            self.assertIn("expected", result["msg"])
             self.assertIn("cniVersion", result)
         self.assertEqual(self.agent.get_calls(), [])
 

@@ -49,8 +49,7 @@ def check_bash():
     expect_only(["stagecoach", "pol"], "policy")
     expect(["stagecoach", "policy", ""], "check", "whatif")
     expect(["stagecoach", "policy", "whatif", "--"], "--trace", "--policy")
-    expect_only(["stagecoach", "policy", "tune", "--objective", "p"],
-                "p95_sct")
+    expect_only(["stagecoach", "policy", "whatif", "--format", "j"], "json")
     expect_only(["stagecoach", "sim", "--format", ""], "table", "json")
     expect_only(["stagecoach", "sim", "--format", "="], "table", "json")
     expect_only(["stagecoach", "sim", "--format", "=", "j"], "json")

@@ -9,7 +9,8 @@ its limit.  A change that raises a limit adds to its "why" what it is for; a
 change that falls below lowers it.
 
 size: lines, and lines with code, of the C files of the product and of tests.
-words: marks of a private dialect per 1,000 words of the product's comments.
+words: marks of a private dialect per 1,000 words of comments, in the product
+and in tests.
 """
 
 import json
@@ -54,15 +55,18 @@ def count_size(root):
             "test_lines": lines_of(root, tests)[0]}
 
 
+def marks_of(root, names):
+    """Returns the marks in 1,000 words of the comments of the files."""
+    comments = " ".join(m.group(1) for name in names for m in COMMENT.finditer(
+        (pathlib.Path(root) / name).read_text()) if m.group(1))
+    return round(1000 * len(MARKS.findall(comments))
+                 / len(WORD.findall(comments)), 2)
+
+
 def count_words(root):
-    words = marks = 0
-    for name in c_files(root)[0]:
-        text = (pathlib.Path(root) / name).read_text()
-        comment = " ".join(m.group(1) for m in COMMENT.finditer(text)
-                           if m.group(1))
-        words += len(WORD.findall(comment))
-        marks += len(MARKS.findall(comment))
-    return {"marks_per_1000_words": round(1000 * marks / words, 2)}
+    product, tests = c_files(root)
+    return {"marks_per_1000_words": marks_of(root, product),
+            "test_marks_per_1000_words": marks_of(root, tests)}
 
 
 def main():

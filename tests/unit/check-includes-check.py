@@ -45,6 +45,12 @@ CASES = (
      {"agent/a.c": '#include "wire/w.h"\n',
       "wire/w.h": '#include "trainer/t.h"\n', "trainer/t.h": ""},
      ["wire/w.h:1: "]),
+    ("refuses_a_declaration_of_what_another_room_defines",
+     {"trainer/a/a.h": "int f(int);\nextern const int g;\nint h(void);\n",
+      "trainer/a/b/h.c": "int\nh(void)\n{\n    return 1;\n}\n",
+      "trainer/c/f.c": "int\nf(int x)\n{\n    return x;\n}\n\n"
+                       "const int g = 1;\n"},
+     ["trainer/a/a.h: declares f,", "trainer/a/a.h: declares g,"]),
 )
 
 

@@ -13,7 +13,9 @@ WHAT", for each include that breaks a rule:
 * controller/model includes no database and nothing of the controller's other
   rooms;
 * agent, controller and shim, and what they include, include nothing of
-  trainer, lab or sim.
+  trainer, lab or sim;
+* what a header declares is defined in its room or below, so that rooms know
+  each other by includes only.
 
 Exits with 1 if there is such a line.  Without FOLDER, all folders of the
 product are read.
@@ -36,6 +38,17 @@ C_LIBRARY = {
     "limits.h", "math.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h",
     "stdio.h", "stdlib.h", "string.h", "time.h",
 }
+# The header of libstagecoach-balance, which has two rooms.
+OF_TWO_ROOMS = ("trainer/balance/batch-size-manager.h",)
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+DEFINED = re.compile(
+    r"^(?:[a-zA-Z_][^;{}()]*\n)?([a-z_]\w*)\([^;{}]*?\)\s*\n\{"
+    r"|^(?!extern|static|typedef)[a-z][\w *]*?\b([a-z_]\w*)(?:\[[^]]*\])* = ",
+    re.M)
+DECLARED = re.compile(
+    r"^(?!static|extern|typedef)[a-z][\w *\n]*?[ *]([a-z_]\w*)\([^;{}]*\)"
+    r"[^;{}]*;"
+    r"|^extern [\w *\n]*?[ *]([a-z_]\w*)(?:\[[^]]*\])*;", re.M)
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
 
 Include = collections.namedtuple("Include", "file line quote target")
@@ -65,6 +78,29 @@ def read_includes(root, folders):
                 if found:
                     includes.append(Include(name, number, found[1], found[2]))
     return includes
+
+
+def names_in(root, folders, suffixes, pattern):
+    """Yields the file and the name of each match of 'pattern'."""
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in suffixes:
+                text = COMMENT.sub("", path.read_text("utf-8", "replace"))
+                for found in pattern.finditer(text):
+                    yield (path.relative_to(root).as_posix(),
+                           found[1] or found[2])
+
+
+def find_foreign(root, folders):
+    """Yields a line for each declaration of what another room defines."""
+    rooms = collections.defaultdict(set)
+    for path, name in names_in(root, folders, (".c", ".cu"), DEFINED):
+        rooms[name].add(room(path) + "/")
+    for path, name in names_in(root, folders, (".h",), DECLARED):
+        if (rooms[name] and path not in OF_TWO_ROOMS and not any(
+                r.startswith(room(path) + "/") for r in rooms[name])):
+            yield (f"{path}: declares {name}, which is defined in "
+                   f"{', '.join(sorted(rooms[name]))}")
 
 
 def reachable(start, edges):
@@ -153,8 +189,8 @@ def find_faults(root, folders):
                 and "/" in include.target):
             faults.add((include, "a daemon includes nothing of lab, sim or "
                                  "trainer"))
-    return sorted(f'{i.file}:{i.line}: #include "{i.target}": {wrong}'
-                  for i, wrong in faults)
+    return sorted([f'{i.file}:{i.line}: #include "{i.target}": {wrong}'
+                   for i, wrong in faults] + list(find_foreign(root, folders)))
 
 
 def main():

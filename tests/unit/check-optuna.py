@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""check-optuna.py FILE: an Optuna study with successive halving reports the
-progress of its trials and its rungs to Stagecoach, and has the same results
-without an agent.
+"""check-optuna.py FILE: an Optuna study with successive halving or Hyperband
+reports its trials and their progress to Stagecoach, and has the same results
+without an agent and without Stagecoach.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ import unittest
 import optuna
 
 from fake_agent import FakeAgent
-from fake_rest import FakeRest
+from fake_rest import AtOnce, FakeRest
 
 FILE = sys.argv.pop()
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -32,12 +32,16 @@ def load():
     return module
 
 
+def wrap(inner, last=18, **more):
+    pruner = load().Stagecoach(inner, "asha7", last, **more)
+    pruner.worker = AtOnce()
+    return pruner
+
+
 def run_study(fail=None, agent=None):
     """Six trials of at most 18 steps, rungs at 2, 6, 18.  Returns the steps
     that each did, and the pruner, which reported each of them to 'agent'."""
-    inner = optuna.pruners.SuccessiveHalvingPruner(2, 3)
-    pruner = load().Stagecoach(inner, "asha7", rungs=(2, 6, 18),
-                               metric="loss")
+    pruner = wrap(optuna.pruners.SuccessiveHalvingPruner(2, 3), n_trials=6)
     study = optuna.create_study(pruner=pruner)
 
     def objective(trial):
@@ -47,10 +51,9 @@ def run_study(fail=None, agent=None):
                 raise ValueError("a trial that fails")
             stop = trial.should_prune()
             if agent:
-                rung = 0 if step <= 2 else 1 if step <= 6 else 2
                 assert agent.get_progress() == {
                     "cojob": "asha7", "job": f"t{trial.number}",
-                    "stage": rung, "iteration": step, "metric": "loss",
+                    "stage": 0, "iteration": step, "metric": "loss",
                     "value": VALUES[trial.number] + 1 / step}
             if stop:
                 raise optuna.TrialPruned()
@@ -58,7 +61,6 @@ def run_study(fail=None, agent=None):
 
     study.optimize(objective, n_trials=6, callbacks=[pruner.announce],
                    catch=(ValueError,))
-    pruner.worker.shutdown()
     return [trial.last_step for trial in study.trials], pruner
 
 
@@ -76,22 +78,25 @@ class Optuna(unittest.TestCase):
         self.addCleanup(rest.shutdown)
         return rest
 
-    def test_tells_stages_and_progress(self):
+    def test_tells_one_stage_and_progress(self):
         agent = FakeAgent()
         os.environ["STAGECOACH_RUNDIR"] = agent.rundir
         rest = self.make_rest(rundir=agent.rundir)
         steps, _ = run_study(agent=agent)
         wanted = []
-        for number, last in enumerate(steps):
-            job = f"t{number}"
-            wanted += [("begin", 0, "2", job), ("end", 0)]
-            if last > 2:
-                wanted += [("begin", 1, "6", job), ("end", 1)]
-            if last > 6:
-                wanted += [("begin", 2, "18", job), ("end", 2)]
+        for number in range(6):
+            wanted += [("begin", 0, "2,6,18", f"t{number}"),
+                       ("begin", 0, "2,6,18", "")]
+        wanted[-1] = ("end", 0)
         self.assertIn(18, steps)
         self.assertIn(2, steps)
         self.assertEqual(rest.get_stages(), wanted)
+        stages = [body for method, path, body, status in rest.asked
+                  if body and "jobs" in body and status == 200]
+        self.assertEqual({(stage["method"], stage["eta"])
+                          for stage in stages}, {("asynchronous", 3)})
+        self.assertEqual([stage["to_come"] for stage in stages],
+                         [5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0])
         self.assertIsNone(agent.get_progress(timeout=0.01))
 
     def test_is_the_same_study_where_nobody_listens(self):
@@ -109,32 +114,104 @@ class Optuna(unittest.TestCase):
         steps, pruner = run_study(fail=1)
         self.assertEqual(len(steps), 6)
         self.assertEqual(pruner.stages, {})
-        self.assertNotIn(("begin", 1, "6", "t1"), rest.get_stages())
+        self.assertEqual(rest.get_stages()[-1], ("end", 0))
 
     def test_a_stage_is_all_trials_in_it(self):
         """Also those that other processes run."""
         rest = self.make_rest()
-        pruner = load().Stagecoach(optuna.pruners.NopPruner(), "asha7",
-                                   rungs=(2, 6), factor=2,
-                                   bytes_per_iteration=4000000)
-        study = optuna.create_study(pruner=pruner)
+        pruner = wrap(optuna.pruners.NopPruner(), 6,
+                      bytes_per_iteration=4000000, trials="promising")
+        study = optuna.create_study(pruner=pruner, direction="maximize")
         trials = [study.ask() for _ in range(3)]
+        study.enqueue_trial({})         # It has not begun.
         for trial in trials[1:]:
             trial.report(1, 2)
             trial.should_prune()
         study.tell(trials[1], 1)
         pruner.announce(study, study.trials[1])
-        pruner.worker.shutdown()
         self.assertEqual(rest.get_stages(), [
-            ("begin", 0, "2:1,6", "t0,t2"), ("begin", 1, "6", "t1"),
-            ("begin", 0, "2", "t0"), ("begin", 1, "6", "t1,t2"),
-            ("begin", 1, "6", "t2")])
+            ("begin", 0, "6", "t0,t1,t2"), ("begin", 0, "6", "t0,t2")])
         self.assertEqual(rest.asked[0][2]["bytes_per_iteration"], 4000000)
+        self.assertEqual(rest.asked[0][2]["trials"], "promising")
+
+    def test_rungs_may_be_known_late(self):
+        rest = self.make_rest()
+        pruner = wrap(optuna.pruners.SuccessiveHalvingPruner("auto", 4), 50)
+        study = optuna.create_study(pruner=pruner)
+        for _ in range(2):
+            trial = study.ask()
+            pruner.announce(study)
+            for step in range(200, 401, 100):
+                trial.report(1, step)
+                trial.should_prune()
+            study.tell(trial, 1)
+        self.assertEqual([stage[2] for stage in rest.get_stages()],
+                         ["50", "50", "4,16,50"])
+
+    def test_a_bracket_is_a_stage(self):
+        """And samplers see Hyperband: the study is what it is alone."""
+        rest, found = self.make_rest(), []
+
+        def objective(trial):
+            x = trial.suggest_float("x", 0, 1)
+            for step in range(1, 10):
+                trial.report((x - 0.3) ** 2 + 1 / step, step)
+                if trial.should_prune():
+                    raise optuna.TrialPruned()
+            return x
+
+        for wraps in False, True:
+            pruner = optuna.pruners.HyperbandPruner(1, 9, 3)
+            pruner = wrap(pruner, 9, n_trials=60) if wraps else pruner
+            study = optuna.create_study(
+                study_name="s", pruner=pruner,
+                sampler=optuna.samplers.TPESampler(seed=1))
+            study.optimize(objective, n_trials=60,
+                           callbacks=[pruner.announce] if wraps else [])
+            found.append([(t.params, t.last_step) for t in study.trials])
+        self.assertEqual(*found)
+        self.assertLess({("begin", 0, "1,3,9"), ("begin", 1, "3,9"),
+                         ("begin", 2, "9"), ("end", 2)},
+                        {stage[:3] for stage in rest.get_stages()})
+        self.assertEqual(pruner.stages, {})
+
+    def test_trials_run_in_threads(self):
+        rest = self.make_rest()
+        pruner = load().Stagecoach(
+            optuna.pruners.SuccessiveHalvingPruner(2, 2), "asha7", 8,
+            n_trials=24)
+        study = optuna.create_study(pruner=pruner)
+
+        def objective(trial):
+            for step in range(1, 9):
+                trial.report(trial.number % 7, step)
+                if trial.should_prune():
+                    raise optuna.TrialPruned()
+            return 1
+
+        study.optimize(objective, 24, n_jobs=4, callbacks=[pruner.announce])
+        pruner.worker.shutdown()
+        self.assertEqual(pruner.pending, {})
+        self.assertEqual(rest.get_stages()[-1], ("end", 0))
+
+    def test_only_the_last_state_waits(self):
+        """A controller that does not answer holds up no study."""
+        rest, submitted = self.make_rest(), []
+        pruner = wrap(optuna.pruners.NopPruner())
+        pruner.worker.submit = lambda *call: submitted.append(call)
+        study = optuna.create_study(pruner=pruner)
+        for _ in range(5):
+            study.ask()
+            pruner.announce(study)
+        for call, *args in submitted:
+            call(*args)
+        self.assertEqual(rest.get_stages(),
+                         [("begin", 0, "18", "t0,t1,t2,t3,t4")])
 
     def test_values_that_are_none_lose_no_iteration(self):
         agent = FakeAgent()
         os.environ["STAGECOACH_RUNDIR"] = agent.rundir
-        pruner = load().Stagecoach(optuna.pruners.NopPruner(), "asha7", (4,))
+        pruner = wrap(optuna.pruners.NopPruner(), 4)
         study = optuna.create_study(pruner=pruner)
         for value in float("nan"), float("inf"):
             trial = study.ask()

@@ -25,11 +25,11 @@ def check_version():
     news, released = re.search(
         r"^## (\S+)( \(not released\))?$", read("NEWS.md"), re.M).groups()
     if (package, version) != ("stagecoach", VERSION):
-        errors.append(f"debian/changelog: version {version}, only that of "
-                      f"meson.build, {VERSION}, is allowed")
+        errors.append(f"debian/changelog: version {version}; expected only that of "
+                      f"meson.build, {VERSION}")
     if news != VERSION:
-        errors.append(f"NEWS.md: version {news}, only that of meson.build, "
-                      f"{VERSION}, is allowed")
+        errors.append(f"NEWS.md: version {news}; expected only that of meson.build, "
+                      f"{VERSION}")
     if (suite == "UNRELEASED") != bool(released):
         errors.append(f"debian/changelog: {suite}, but NEWS.md has "
                       f"\"{released or 'no (not released)'}\"")

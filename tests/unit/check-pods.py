@@ -240,7 +240,7 @@ class Pods(unittest.TestCase):
                  "--token", token]
         status, said = self.run_once(*words)
         self.assertEqual(status, 1)
-        self.assertIn("token is allowed", said)
+        self.assertIn("expected a file with a token", said)
         for text, wanted in ("t0ken\n", 0), ("other", 1):
             with open(token, "w", encoding="utf-8") as stream:
                 stream.write(text)
@@ -270,7 +270,7 @@ class Pods(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("/nonexistent/agent.ctl: the agent", said)
         self.write("{")
-        self.assertIn("a list of pods is allowed", self.run_on_file()[1])
+        self.assertIn("expected a list of pods", self.run_on_file()[1])
         self.write({"items": [make_pod(UIDS[2], "web", None, {
             "stagecoach.dev/stage": "a b"})]})
         status, said = self.run_on_file()

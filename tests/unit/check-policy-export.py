@@ -149,16 +149,16 @@ def check_errors(policy, starving):
             ((policy, "--to", "iosxr", "--ports", "a"),
              '--to: "iosxr" is not one of "sonic", "cumulus", "openconfig"'),
             ((policy, "--to", "sonic", "--ports", "a,,b"),
-             '--ports: "" is not a name of a port, letters, digits and '
-             '"._/:-" are allowed'),
+             '--ports: "" is not a name of a port; expected letters, digits and '
+             '"._/:-"'),
             ((policy, "--to", "sonic", "--ports", "a b"),
-             '--ports: "a b" is not a name of a port, letters, digits and '
-             '"._/:-" are allowed'),
+             '--ports: "a b" is not a name of a port; expected letters, digits and '
+             '"._/:-"'),
             ((policy, "--to", "sonic", "--ports", "a,b,a"),
-             '--ports: "a" is there twice, each port once is allowed'),
+             '--ports: "a" is there twice; expected each port once'),
             ((policy, "--to", "sonic", "--ports",
               ",".join(f"p{i}" for i in range(513))),
-             "--ports: too many ports, at most 512 are allowed"),
+             "--ports: too many ports; expected at most 512"),
             ((policy, "--to", "sonic", "--ports", "a", "--rate", "100G"),
              '--rate: "100G" is not allowed, a rate from "1kbit" to '
              '"10000Gbit", such as "50Mbit" is'),

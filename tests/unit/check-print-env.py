@@ -7,6 +7,7 @@ know.
 """
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -36,6 +37,9 @@ class PrintEnv(unittest.TestCase):
                                     "5", "asha", "t0")
         self.assertEqual((status, errors), (0, ""))
         self.assertEqual(lines, {"NCCL_IB_TC": "160", "NCCL_IB_SL": "5",
+                                 "NCCL_IB_FIFO_TC": "156",
+                                 "UCX_IB_TRAFFIC_CLASS": "160",
+                                 "UCX_IB_SL": "5",
                                  "NCCL_SOCKET_IFNAME": "=ib0",
                                  "GLOO_SOCKET_IFNAME": "ib0"})
         self.assertEqual(agent.get_calls(), [["agent/jobs"]])
@@ -53,6 +57,7 @@ class PrintEnv(unittest.TestCase):
                                    "--level", str(level), "asha", "waits")
             self.assertEqual((status, lines["NCCL_IB_TC"],
                               lines["NCCL_IB_SL"]), (0, tos, sl))
+            self.assertEqual(lines["NCCL_IB_FIFO_TC"], "200")
 
     def test_prints_no_class_that_nobody_knows(self):
         agent = FakeAgent({"agent/jobs": JOBS})
@@ -80,6 +85,21 @@ class PrintEnv(unittest.TestCase):
             status, lines, errors = run(None, *words)
             self.assertEqual((status, lines), (2, {}))
             self.assertIn(said, errors)
+
+
+class Pods(unittest.TestCase):
+    def test_maps_of_levels_have_what_is_printed(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../docs",
+                               "integrations/kubernetes/rdma-levels.yaml"),
+                  encoding="utf-8") as f:
+            maps = f.read().split("\n---\n")
+        for level, text in enumerate(maps):
+            _, lines, _ = run(None, "--level", str(level), "asha", "t0")
+            self.assertIn(f"name: stagecoach-level-{level}\n", text)
+            found = dict(re.findall(r'^  (\w+): "(\d+)"$', text, re.M))
+            self.assertEqual(found, {name: value for name, value
+                                     in lines.items() if "IFNAME" not in name})
+        self.assertEqual(len(maps), 6)
 
 
 unittest.main()

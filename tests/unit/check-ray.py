@@ -18,7 +18,7 @@ import unittest
 
 from case_lines import case
 from fake_agent import FakeAgent
-from fake_rest import FakeRest
+from fake_rest import AtOnce, FakeRest
 
 FILE = sys.argv.pop()
 
@@ -97,18 +97,48 @@ class Ray(unittest.TestCase):
         self.rest = FakeRest(self.agent.rundir)
         self.addCleanup(self.rest.server_close)
         self.addCleanup(self.rest.shutdown)
+        self.begin(synchronous=False)
+
+    def begin(self, synchronous):
         self.callback = load().Stagecoach("asha7", rungs=(2, 4),
                                           metric="loss", factor=2,
+                                          synchronous=synchronous,
                                           compute_s=0.5)
+        self.callback.worker = AtOnce()
+        self.callback.setup(stop=None, num_samples=2, total_num_samples=3)
         self.runner = Runner(self.callback, 2)
-        # What it still has to say is not for the next test's program.
-        self.addCleanup(self.callback.worker.shutdown)
 
     def get_stages(self):
-        self.callback.worker.shutdown()
         return self.rest.get_stages()
 
+    def test_a_search_is_one_stage(self):
+        runner = self.runner
+        runner.end_step()
+        runner.start(0)
+        runner.start(1)
+        for number in 0, 1:
+            for _ in range(2):
+                runner.report(number, loss=number)
+        runner.report(0, "PAUSED", loss=1)      # PBT copies a checkpoint.
+        runner.start(0)
+        runner.report(0, "TERMINATED", loss=1)
+        runner.report(1, "TERMINATED", loss=3)
+        self.callback.on_experiment_end(runner.trials)
+        both = "a1b2c_00000,a1b2c_00001"
+        self.assertEqual(self.get_stages(), [
+            ("begin", 0, "2,4", "a1b2c_00000"), ("begin", 0, "2,4", both),
+            ("begin", 0, "2,4", "a1b2c_00001"), ("begin", 0, "2,4", both),
+            ("begin", 0, "2,4", "a1b2c_00001"), ("begin", 0, "2,4", ""),
+            ("end", 0)])
+        stages = [body for _, path, body, status in self.rest.asked
+                  if body and "jobs" in body and status == 200]
+        self.assertEqual([stage["to_come"] for stage in stages],
+                         [2, 1, 1, 1, 1, 1])
+        self.assertEqual({(stage["method"], stage["eta"], stage["compute_s"])
+                          for stage in stages}, {("asynchronous", 2, 0.5)})
+
     def test_tells_stages(self):
+        self.begin(synchronous=True)
         runner = self.runner
         runner.start(0)
         runner.start(1)
@@ -126,6 +156,7 @@ class Ray(unittest.TestCase):
         self.assertEqual(self.rest.asked[0][2]["compute_s"], 0.5)
 
     def test_a_trial_that_pauses_is_in_no_stage(self):
+        self.begin(synchronous=True)
         self.runner.start(0)
         self.runner.report(0, loss=2)
         self.runner.report(0, "PAUSED", loss=1)
@@ -140,7 +171,7 @@ class Ray(unittest.TestCase):
             self.runner.report(0, loss=1 / step)
             self.assertEqual(self.agent.get_progress(), {
                 "cojob": "asha7", "job": "a1b2c_00000", "iteration": step,
-                "stage": 0 if step <= 2 else 1, "metric": "loss",
+                "stage": 0, "metric": "loss",
                 "value": 1 / step})
         calls = self.agent.get_calls(1)
         self.assertEqual(calls[0], ["agent/claim", "registration", "asha7",

@@ -111,7 +111,7 @@ def paces_to_the_rate(folder):
     for when, frame, _ in out:
         sent += len(frame)
         allowed = burst + (when - START) * 10_000_000 // 8 // NS
-        expect(sent <= allowed + 1, f"{sent} bytes, {allowed} are allowed")
+        expect(sent <= allowed + 1, f"{sent} bytes; expected {allowed}")
     late = times[-1] - START - (300 * 1514 - burst) * 8 * 100
     expect(-NS // 1000 < late < NS // 1000, f"the last is {late} ns late")
 
@@ -274,8 +274,8 @@ def says_what_is_wrong(folder):
         expect(error.startswith(expected), f"{name}: {error}")
     capture.write_pcap(bad, frames, link=113)
     error = run(folder, None, RULES, status=1)[3]
-    expect(error == "in.pcap: link type LINUX_SLL (113), only Ethernet is "
-           "allowed", error)
+    expect(error == "in.pcap: link type LINUX_SLL (113); expected only Ethernet"
+           "", error)
     capture.write_pcap(bad, frames)
     bad.write_bytes(bad.read_bytes()[:-7])
     error = run(folder, None, RULES, status=1)[3]

@@ -414,6 +414,14 @@ def check_page(folder):
     check('ports', sorted(data['policies'][0]['ports']),
           [f'h{h}:{d}' for h in range(4) for d in ('rx', 'tx')])
     check('searches', len(data['searches']), 2 * 4)
+    titles = [line.split() for line in result.stdout.splitlines()
+              if line.startswith('policy ')]
+    table = text.partition('<table')[2].partition('</table>')[0]
+    check('columns', re.findall('<th scope="col">(.*?)</th>', table),
+          titles[0] + re.findall(r'mean \w+|early p95|us p99|\w+',
+                                 ' '.join(titles[1][1:])))
+    check('about', f': stagecoach sim generate:1,cojobs=4,hosts=4 --html '
+          f'{page}, on ' in text, True)
 
 
 def check_mistakes(trace):
@@ -422,8 +430,8 @@ def check_mistakes(trace):
         ([trace, '--format', 'xml'], 2,
          'stagecoach sim: --format: "xml" is not one of "table", "json"'),
         ([trace, '--policy', 'none'], 1,
-         'none: no such policy, a name of "stagecoach policy list" or a file '
-         'such as "./stage.json" is allowed'),
+         'none: no such policy; expected a name of "stagecoach policy list" or a file '
+         'such as "./stage.json"'),
         ([trace, '--levels', '0'], 2,
          'stagecoach sim: --levels: "0" is not an integer from 1 to 1000000'),
         ([trace, '--bound', 'milp'], 2,
@@ -439,8 +447,8 @@ def check_mistakes(trace):
          'stagecoach sim: --seed: "1.5" is not an integer from 0 to '
          '9007199254740991'),
         (['generate:1', '--seeds', '9-1'], 2,
-         'stagecoach sim: --seeds: "9-1" is not a range of seeds, FIRST-LAST '
-         'such as "1-60" with at most 10000 seeds is allowed'),
+         'stagecoach sim: --seeds: "9-1" is not a range of seeds; expected FIRST-LAST '
+         'such as "1-60" with at most 10000 seeds'),
         ([trace, '--seeds', '1-2'], 1,
          f'{trace}: nothing in it is random, --seeds requires '
          '"generate:SEED", a trace of jobs or a scenario with a seed'),

@@ -67,8 +67,8 @@ def main():
         name = path.relative_to(root).as_posix()
         for line, found in find(path.read_text(encoding="utf-8")):
             if name != HOME and (name, found) not in OTHERS:
-                print(f'{name}:{line}: "{found}" formats the name of a stage, '
-                      f"STAGE_NAME_FMT of {HOME} is allowed")
+                print(f'{name}:{line}: "{found}" formats the name of a stage; expected '
+                      f"STAGE_NAME_FMT of {HOME}")
                 faults += 1
     assert list(find((root / HOME).read_text(encoding="utf-8"))), HOME
     print(f"{len(files)} files, {faults} wrong")

@@ -404,15 +404,15 @@ def check_errors(folder):
             ("slurm", "SwitchName=a Nodes=x[1-1234567890]",
              f'1: "x[1-1234567890]" {rest[0]}'),
             ("slurm", "SwitchName=a Nodes=x[1-999999999]",
-             "1: more than 4096 hosts, as many are allowed"),
+             "1: more than 4096 hosts; expected as many at most"),
             ("slurm", "SwitchName=a Nodes=x" + "[1]" * 100000,
              f'1: "x{"1" * 31}{"[1]" * 10}[1" {rest[0]}'),
             ("slurm", many(4096) + ",h0",
-             "1: more than 4096 hosts, as many are allowed"),
+             "1: more than 4096 hosts; expected as many at most"),
             ("slurm", many(4096) + "\nSwitchName=b Nodes=h0",
-             "2: more than 4096 hosts, as many are allowed"),
+             "2: more than 4096 hosts; expected as many at most"),
             ("slurm", "SwitchName=a Switches=s[1-256]",
-             "1: more than 256 switches, as many are allowed"),
+             "1: more than 256 switches; expected as many at most"),
             ("slurm", "SwitchName=a Nodes=" + "x" * 254,
              f'1: "{"x" * 64}" is not {rest[1]}'),
             ("slurm", "SwitchName=ä Nodes=x",
@@ -426,7 +426,7 @@ def check_errors(folder):
             ("topograph", YAML.replace("true", "false"),
              "1: no tree; expected one, or --tree=NAME"),
             ("topograph", "switches: []",
-             "1: not a list, a list of topologies is allowed"),
+             "1: not a list; expected a list of topologies"),
             ("topograph", "- tree: [", "2: did not find expected node "
              "content; expected YAML or JSON"),
             ("topograph", YAML.replace("nodes: node[08", "nods: node[08"),
@@ -441,8 +441,7 @@ def check_errors(folder):
              '9: no text "children", which is required'),
             ("topograph", YAML.replace("- switch: leaf0", "-"),
              '11: no text "switch", which is required'),
-            ("volcano", "[]", "1: an object is not a mapping, a mapping is "
-             "allowed"),
+            ("volcano", "[]", "1: an object is not a mapping; expected a mapping"),
             ("volcano", "{}", '1: no text "kind", which is required'),
             ("volcano", '{"kind": "Pod", "apiVersion": "v1"}',
              '1: kind "Pod" of "v1"; expected HyperNode of '
@@ -451,7 +450,7 @@ def check_errors(folder):
              '1: kind "P?od" of "v1"; expected HyperNode of '
              "topology.volcano.sh/"),
             ("volcano", MANIFESTS.replace("type: Node", "type: Rack"),
-             "9: no type Node or HyperNode, which are allowed"),
+             "9: no type Node or HyperNode; expected one of them"),
             ("volcano", MANIFESTS.replace("exactMatch", "exact"),
              "10: expected one of exactMatch, regexMatch, labelMatch"),
             ("volcano", MANIFESTS.replace("type: Node", "type: HyperNode")
@@ -485,7 +484,7 @@ def check_errors(folder):
             (("--addresses", "twice"), 1, begin + "topology: /hosts/1/ip: "
              '"node01" has it too'),
             (("--switches", "path"), 1, begin + "topology: "
-             '/switches/0/target: "udp:192.0.2.1:6653", '),
+             '/switches/0/target: "udp:192.0.2.1:6653"; '),
             (("--ports", "words"), 1, "words:1: not three words; expected "
              "\"SWITCH NEIGHBOUR PORT\""),
             (("--ports", "port"), 1, 'port:4: "0" is no port; expected 1 to '
@@ -495,7 +494,7 @@ def check_errors(folder):
             (("--nodes", "none"), 2, begin + "--nodes requires --from "
              "volcano"),
             (("--uplink-rate", "spine=1Gbit"), 1, '--uplink-rate: "spine" is '
-             "not a switch with a parent, the name of one is allowed"),
+             "not a switch with a parent; expected the name of one"),
             (("--uplink-rate", "fast"), 2, begin + '--uplink-rate: "fast" is '
              "not allowed, a rate"),
             (("--rate", "fast"), 2, begin + '--rate: "fast" is not allowed, '

@@ -306,14 +306,12 @@ def shows_a_bar_on_a_terminal(_):
         assert len(bar.removesuffix("\x1b[K")) < 90, bar
 
 
-def refuses_what_does_not_fit(folder):
+def refuses_what_does_not_fit(_):
     for options, error in (
             (["--rank", 1], "--rank: not an option of \"train\""),
             (["--no-resume"], "--no-resume: needs --checkpoint, the folder"),
             (["--sync", "groups", "--servers", 2],
              "--servers: \"groups\" has one server"),
-            (["--checkpoint", folder, "--model", "linear", "--push", "sparse"],
-             "--checkpoint: \"sparse\" of --push has none"),
             (["--max-batch", 9999999999],
              "--max-batch: \"9999999999\" is not an integer from 0 to "
              "16777216"),

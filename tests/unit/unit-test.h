@@ -16,8 +16,8 @@
  *
  * UNIT_TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN) is one that runs between these
  * functions.  UNIT_TEST_GIVEN(NAME, SET_UP, TEAR_DOWN, TYPE *ARGUMENT) gets
- * what the first one stores as '*state', and FIXTURE_TEST(NAME) gets that of
- * the file's "set_up", a struct fixture, as 'f'.  A file may define
+ * what the first one stores as '*state', and FIXTURE_TEST(NAME) gets what the
+ * file's "set_up" stores, a struct fixture, as 'f'.  A file may define
  * unit_test_set_up() and unit_test_tear_down(), which run before and after all
  * of its tests.
  *

@@ -15,7 +15,7 @@ const PICTURES = {
 };
 
 const browser = await openBrowser();
-const proxy = await openProxy(process.env.REST_SOCKET, "controller");
+const proxy = await openProxy(process.env.REST_SOCKET);
 const pages = [];
 
 for (const [name, options] of Object.entries(PICTURES)) {

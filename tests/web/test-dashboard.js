@@ -11,17 +11,17 @@ import { openBrowser, openPage } from "./browser.js";
 import { openProxy } from "./proxy.js";
 
 const SOCKET = process.env.REST_SOCKET;
-const PICTURES = ["#helping svg[role=img]", "#timeline svg", "#ahead svg",
-                  "#use svg", "#queue canvas", "#coverage canvas",
+const PICTURES = ["#helping svg[role=img]", "#timeline svg", "#hosts svg",
+                  "#ahead svg", "#use svg", "#queue canvas", "#coverage canvas",
                   "#decisions table"];
 const PHONE = { width: 360, height: 740 };
 
 let browser;
-let quiet;                      // Proxy of the controller without events.
+let quiet;                      // Proxy of the controller.
 
 before(async () => {
     browser = await openBrowser();
-    quiet = await openProxy(SOCKET, "none");
+    quiet = await openProxy(SOCKET);
 });
 
 after(async () => {
@@ -37,8 +37,8 @@ async function pageFor(t, url, options) {
     return opened;
 }
 
-async function proxyFor(t, events, made) {
-    const proxy = await openProxy(SOCKET, events, made);
+async function proxyFor(t, made) {
+    const proxy = await openProxy(SOCKET, made);
 
     t.after(proxy.close);
     return proxy;
@@ -54,11 +54,10 @@ async function settled(page, proxy) {
     } while (proxy.seen.length !== n);
 }
 
-// Lets the page of 'proxy' read everything again.
+// Waits until the page of 'proxy' has read everything again.
 async function readsAgain(page, proxy) {
     await settled(page, proxy);
     proxy.seen.length = 0;
-    proxy.push("lost");
     for (const path of ["/v1/decisions", "/v1/hosts"]) {
         for (let i = 0; i < 100 && !proxy.seen.includes(path); i++) {
             await page.waitForTimeout(100);
@@ -108,7 +107,7 @@ test("all charts are drawn without violations of the policy", async t => {
 
 test("the use of ports begins with the history", async t => {
     const at = Date.now() - 120000;
-    const proxy = await proxyFor(t, "none", {
+    const proxy = await proxyFor(t, {
         "/v1/history/ports": { ports: [0, 60000].map(later => ({
             at: at + later, port: "old:tx", ms: 60000, bytes: 3.75e9,
             capacity_bps: 1e9 })) },
@@ -119,6 +118,42 @@ test("the use of ports begins with the history", async t => {
     await cells.first().waitFor({ state: "attached" });
     assert.equal(await cells.count(), 2);
     assert.match(await cells.first().textContent(), /: 50 %$/);
+    assert.deepEqual(complaints, []);
+});
+
+// A cluster of 64 hosts: one is not connected, and for one the kernel forwards.
+function manyHosts(second) {
+    return { hosts: Array.from({ length: 64 }, (_, i) => ({
+        host: `host${i}`, connected: i !== 7, state: "ordered",
+        bypass: i === 9, lag_s: 0, coverage: 1, ports: { uplink: 1e9 },
+        moved: { tx: 1e7 * second, rx: 1e6 * i * second } })) };
+}
+
+test("many hosts have a cell each, and a row if they need it", async t => {
+    const begin = Date.now();
+    const proxy = await proxyFor(t, {
+        get "/v1/hosts"() {
+            return manyHosts((Date.now() - begin) / 1000);
+        },
+    });
+    const { page, complaints } = await pageFor(t, proxy.url);
+    const rows = page.locator("#hosts > table tbody tr");
+
+    await page.locator("#use svg").waitFor();
+    assert.equal(await page.locator("#hosts rect").count(), 64);
+    assert.match(await page.locator("#hosts > p").first().innerText(),
+                 /^2 of 64 hosts need attention/);
+    assert.deepEqual(await rows.locator("td:first-child").allInnerTexts(),
+                     ["host7", "host9"]);
+    assert.match(await rows.last().innerText(), /without priorities/);
+    assert.deepEqual(
+        await page.locator("#hosts svg text").allTextContents(), ["×", "!"]);
+    assert.match(await page.locator("#use .note").innerText(),
+                 /the 24 busiest of 64 hosts/);
+    assert.equal(await page.locator("#use details tbody tr").count(), 64);
+    // The busiest one receives about 63 MB/s of 125.
+    assert.match(await page.locator("#use details tbody tr").first()
+        .textContent(), /^host63[3-9][0-9] %/);
     assert.deepEqual(complaints, []);
 });
 
@@ -137,43 +172,8 @@ test("a foreign script does not run", async t => {
     assert.ok(complaints.some(line => line.startsWith("policy: script-src")));
 });
 
-test("events update the page, and nothing is read without them", async t => {
-    const proxy = await proxyFor(t, "made");
-    const { page, complaints } = await pageFor(t, proxy.url);
-    const row = page.locator(".order tbody th", { hasText: "late/0" });
-
-    await page.waitForSelector("#live[data-state=live]");
-    await settled(page, proxy);
-    proxy.seen.length = 0;
-    stagecoach("stage", "begin", "--cojob", "late", "--rung", "0",
-               "--iterations", "100000", "--jobs", "t0");
-    await page.waitForTimeout(3000);
-    assert.deepEqual(proxy.seen, []);
-    assert.equal(await row.count(), 0);
-    proxy.push("order");
-    await row.waitFor();
-    assert.ok(proxy.seen.includes("/v1/order"));
-    assert.ok(!proxy.seen.includes("/v1/stages"));
-    stagecoach("stage", "end", "--cojob", "late", "--rung", "0");
-    proxy.push("order");
-    proxy.push("order");
-    await row.waitFor({ state: "detached" });
-
-    // After lost events everything is read.
-    await readsAgain(page, proxy);
-    assert.deepEqual(complaints, []);
-});
-
-test("events of the controller update the page", async t => {
-    const proxy = await proxyFor(t, "controller");
-    const probe = await fetch(`${proxy.url}/v1/events`);
-
-    await probe.body.cancel();
-    if (!probe.ok) {
-        t.skip("the controller has no events");
-        return;
-    }
-    const { page, complaints } = await pageFor(t, proxy.url);
+test("the page follows the order", async t => {
+    const { page, complaints } = await pageFor(t, quiet.url);
     const row = page.locator(".order tbody th", { hasText: "late/1" });
 
     await page.waitForSelector("#live[data-state=live]");
@@ -188,15 +188,15 @@ test("events of the controller update the page", async t => {
 });
 
 test("a disconnected controller is shown, and the page recovers", async t => {
-    const proxy = await proxyFor(t, "none");
+    const proxy = await proxyFor(t);
     const { page } = await pageFor(t, proxy.url);
 
-    await page.waitForSelector("#live[data-state=polling]");
+    await page.waitForSelector("#live[data-state=live]");
     proxy.away = true;
     await page.waitForSelector("#live[data-state=away]");
     assert.ok(await page.locator(".order tbody tr").count() > 0);
     proxy.away = false;
-    await page.waitForSelector("#live[data-state=polling]");
+    await page.waitForSelector("#live[data-state=live]");
 });
 
 test("a phone needs no horizontal scrolling", async t => {
@@ -219,7 +219,7 @@ test("a phone needs no horizontal scrolling", async t => {
 });
 
 test("the keyboard reaches everything, and the focus is visible", async t => {
-    const proxy = await proxyFor(t, "made");
+    const proxy = await proxyFor(t);
     const { page } = await pageFor(t, proxy.url);
     const reached = [];
 
@@ -243,8 +243,8 @@ test("the keyboard reaches everything, and the focus is visible", async t => {
         reached.push(where.section ?? where.text);
     }
     assert.deepEqual([...new Set(reached)], [
-        "To the order", "helping-title", "timeline-title", "ahead-title",
-        "use-title", "queue-title", "coverage-title", "decisions-title"]);
+        "To the order", "helping-title", "timeline-title", "hosts-title",
+        "ahead-title", "use-title", "queue-title", "coverage-title", "decisions-title"]);
 
     // The focus, the selection and an open table survive an update.
     await page.locator("#timeline summary").focus();

@@ -123,7 +123,7 @@ struct backend_class {
                         const int32_t *d_labels, float *d_dy);
 
     /* Results of the last of these two losses: the sum over the rows, and the
-     * number of rows whose largest value, or sign, is that of the label. */
+     * number of rows with the largest value, or the sign, at the label. */
     void (*losses)(struct backend *, double *loss_sum, int *n_correct);
 
     /* im2col() stores a row per pixel of the output: the pixels of the input

@@ -440,7 +440,7 @@ cuda_await(struct backend *b, int part)
 {
     struct cuda *cuda = cuda_cast(b);
     int64_t begin = clock_monotonic_us();
-    bool told = false;
+    bool logged = false;
 
     while (cuda->mailbox->left[part] != cuda->step) {
         cudaError_t error = cudaStreamQuery(cuda->stream);
@@ -456,11 +456,11 @@ cuda_await(struct backend *b, int part)
             return;
         }
         cudaGetLastError();     /* Keeps "not ready", too. */
-        if (!told && clock_monotonic_us() - begin > LATE_US) {
+        if (!logged && clock_monotonic_us() - begin > LATE_US) {
             fprintf(stderr, "cuda: waiting for part %d of step %"PRIu32" for "
                     "%d s, its last step is %"PRIu32"\n", part, cuda->step,
                     LATE_US / 1000000, cuda->mailbox->left[part]);
-            told = true;
+            logged = true;
         }
         sched_yield();
     }

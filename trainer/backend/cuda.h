@@ -37,7 +37,8 @@ struct cuda_blas {
 /* What the host sees of the device without asking, in pinned memory. */
 struct cuda_mailbox {
     struct cuda_partial partials[CUDA_KERNELS_N_PARTIALS];
-    uint32_t left[BACKEND_MAX_PARTS];   /* Step whose part has arrived. */
+    uint32_t left[BACKEND_MAX_PARTS]; /* Step of the part that has
+                                       * arrived. */
 };
 
 struct cuda {

@@ -19,6 +19,8 @@
                                  * as a change. */
 #define APART 4
 
+#define LEARNERS 12 /* Networks that learn without thrift. */
+
 #define KEEP_ERROR 0.95         /* Decay of the mean error per iteration. */
 #define MAX_ERROR 0.1           /* Limit of one error, so that a step of the
                                  * speed hardly changes the mean. */
@@ -47,6 +49,7 @@ cpu_create(const struct batch_size_config *config)
     m->predictors = allocate(n, sizeof *m->predictors);
     for (int i = 0; i < n; i++) {
         m->predictors[i] = predictor_create(class, config->seed + i);
+        m->predictors[i]->thrift = (n - 1) / LEARNERS;
     }
     return m;
 }

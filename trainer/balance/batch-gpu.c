@@ -19,7 +19,11 @@
  *
  * A straggler that does not become faster with fewer samples is in the flat
  * part of its time: it gets them back, and no more are moved from it before
- * a restart. */
+ * a restart.
+ *
+ * The two roles and the phases FAST and FINE are as published for LB-BSP on
+ * GPUs.  Ours are several pairs at once, windows that jitter makes longer,
+ * samples that are given back, and rest with restarts. */
 
 #include <math.h>
 #include <stdbool.h>
@@ -55,10 +59,11 @@ struct gpu_worker {
     double mean;                /* Mean of the window. */
     uint32_t floor;             /* Fewer samples do not make it faster. */
 
-    /* Size and time before samples were moved whose effect is not visible yet;
-     * 0 if none. */
+    /* Size, and mean time of 'base_window' iterations, before samples were
+     * moved whose effect is not visible yet; 0 if none. */
     uint32_t base_size;
     double base_seconds;
+    int base_window;
     bool used;                  /* Takes part in a move of this decision. */
 };
 
@@ -79,7 +84,8 @@ struct batch_mode {
     uint32_t step;              /* Largest move in FINE, samples. */
     double jitter;              /* Relative deviation of an iteration. */
     double sure;                /* SURE for this number of workers. */
-    struct move *moves;         /* Last moves, that of the widest gap first. */
+    struct move *moves;         /* Last moves, the one with the widest gap
+                                 * first. */
     int n_moves;
     double settled;             /* Ratio that could be reached. */
     int n_outside;
@@ -155,11 +161,18 @@ average(struct batch_mode *m, int n)
     m->jitter = m->jitter ? 0.8 * m->jitter + 0.2 * variance : variance;
 }
 
-/* Returns the relative difference of two means that jitter alone explains. */
+/* Returns the relative difference of two means, one of 'window' iterations,
+ * that jitter alone explains. */
+static double
+noise_to(const struct batch_mode *m, int window)
+{
+    return m->sure * m->jitter * sqrt(1.0 / window + 1.0 / m->window);
+}
+
 static double
 noise(const struct batch_mode *m)
 {
-    return m->sure * m->jitter * sqrt(2.0 / m->window);
+    return noise_to(m, m->window);
 }
 
 /* Returns the ratio of slowest to fastest. */
@@ -209,18 +222,19 @@ static bool
 is_flat(struct batch_mode *m, const struct move *move, const uint32_t *sizes)
 {
     struct gpu_worker *w = &m->workers[move->from];
-    double expected, fall;
+    double expected, fall, unsure;
 
     if (!w->base_size) {
         return false;
     }
+    unsure = noise_to(m, w->base_window);
     expected = 1 - (double) sizes[move->from] / w->base_size;
     fall = 1 - w->mean / w->base_seconds;
-    if (fall > FLAT * expected + noise(m)) {
-        w->base_size = 0;       /* It has become faster. */
+    if (fall > FLAT * expected + unsure || fall < -unsure) {
+        w->base_size = 0; /* It has become faster, or is another machine. */
         return false;
     }
-    return fall <= FLAT * expected && (STEEP - FLAT) * expected >= noise(m);
+    return fall <= FLAT * expected && (STEEP - FLAT) * expected >= unsure;
 }
 
 /* Returns samples of moves without effect.  Returns true if there were any. */
@@ -325,6 +339,7 @@ move(struct batch_mode *m, uint32_t *sizes, int leader, int straggler)
     if (!w->base_size) {
         w->base_size = sizes[straggler];
         w->base_seconds = w->mean;
+        w->base_window = m->window;
     }
     m->workers[leader].base_size = 0;
     m->moves[m->n_moves++] =

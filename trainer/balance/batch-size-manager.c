@@ -97,13 +97,14 @@ check(const struct batch_size_config *c)
     uint64_t room = 0;
 
     if (c->mode != BATCH_SIZE_CPU && c->mode != BATCH_SIZE_GPU) {
-        return message("mode: %d, %d and %d are allowed", (int) c->mode,
+        return message("mode: %d; expected %d or %d", (int) c->mode,
                        BATCH_SIZE_CPU, BATCH_SIZE_GPU);
     }
     if (c->n_workers < 1 || c->batch < (uint32_t) c->n_workers) {
-        return message("batch: %lu samples for %d workers, at least one for "
-                       "each is allowed", (unsigned long) c->batch,
-                       c->n_workers);
+        return message(
+            "batch: %lu samples for %d workers; expected at least one for "
+            "each",
+            (unsigned long) c->batch, c->n_workers);
     }
     for (int i = 0; i < c->n_workers; i++) {
         room += c->max && c->max[i] ? c->max[i] : c->batch;

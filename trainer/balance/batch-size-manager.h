@@ -38,12 +38,12 @@
  *    }
  *    batch_size_manager_destroy(bsm);
  *
- * BATCH_SIZE_CPU is for workers whose time is proportional to their samples.
- * It predicts the speed of each (predictor.h) and divides the batch
- * accordingly.  'seconds' is the computing time.
+ * BATCH_SIZE_CPU is for workers with a time proportional to their samples.  It
+ * predicts the speed of each (predictor.h) and divides the batch accordingly.
+ * 'seconds' is the computing time.
  *
- * BATCH_SIZE_GPU is for workers whose time has a fixed part, an overhead and
- * communication.  It moves samples from the slowest worker to the fastest
+ * BATCH_SIZE_GPU is for workers with a fixed part of their time, an overhead
+ * and communication.  It moves samples from the slowest worker to the fastest
  * until the times are about equal.  'seconds' is the time of the whole
  * iteration without waiting for others; 'cpu' and 'memory' are ignored.
  *
@@ -115,7 +115,7 @@ const uint32_t *batch_size_manager_next(struct batch_size_manager *);
  * the loads of a report.  'n_threads' is the number of its threads that
  * compute.  batch_size_meter_read() stores the loads since the last call:
  * quotas of cgroups as they are now, waits for processors, memory that others
- * use or wait for.  A load that the kernel does not tell is 0. */
+ * use or wait for.  A load that the kernel does not report is 0. */
 struct batch_size_meter;
 
 struct batch_size_meter *batch_size_meter_create(int n_threads);

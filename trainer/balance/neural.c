@@ -59,6 +59,15 @@ neural_step(struct neural *net)
     memset(net->gradient, 0, class->n_weights * sizeof *net->gradient);
 }
 
+/* Returns the number of iterations that a step learns from. */
+static int
+batch_of(const struct neural *net)
+{
+    int n = net->up.class->network->n_batch / (net->up.thrift + 1);
+
+    return n ? n : 1;
+}
+
 /* Adds the gradient for iteration 'k', one of the past. */
 static void
 learn(struct neural *net, int64_t k)
@@ -68,7 +77,7 @@ learn(struct neural *net, int64_t k)
     float tape[NEURAL_TAPE];
     float e = class->run(class, net->weights, s, k, tape) - series_speed(s, k);
 
-    e = fmaxf(-MAX_ERROR, fminf(MAX_ERROR, e)) / class->n_batch;
+    e = fmaxf(-MAX_ERROR, fminf(MAX_ERROR, e)) / batch_of(net);
     class->back(class, net->weights, tape, e, net->gradient);
 }
 
@@ -94,11 +103,12 @@ neural_update(struct predictor *up)
     struct neural *net = (struct neural *) up;
     uint64_t n = up->series.n;
     uint64_t kept = n < SERIES_TRAINING ? n : SERIES_TRAINING;
+    int n_batch = batch_of(net);
 
     measure_errors(net);
     for (int step = 0; step < class->n_steps; step++) {
         learn(net, n - 1);
-        for (int i = 1; i < class->n_batch; i++) {
+        for (int i = 1; i < n_batch; i++) {
             learn(net, n - 1 - seeded_below(&net->random, kept));
         }
         neural_step(net);

@@ -26,9 +26,10 @@ struct neural_class {
     float rate;                 /* Step size of Adam. */
     int n_steps;                /* Steps of Adam after an iteration. */
     int n_batch;                /* Iterations that a step learns from. */
-    bool corrects;              /* What it corrects, the expected speed, is
-                                 * taken while its recent error is much less:
-                                 * after a step that no input explains. */
+    bool corrects;              /* The network corrects the expected speed.
+                                 * After a step that no input explains, the
+                                 * expected speed alone is used while its
+                                 * recent error is much smaller. */
     const struct recurrent_cell *cell;  /* Of a recurrent network. */
     bool loads;                 /* A recurrent network sees the loads. */
 

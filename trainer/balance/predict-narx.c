@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* NARX, a nonlinear autoregressive network with exogenous inputs, in its
- * series-parallel form: a layer of tanh units over the last speeds as they
+ * series-parallel form: a layer of sigmoid units over the last speeds as they
  * were measured, the uses of CPU and memory as they were and as they are now,
  * and the speed to expect; then a linear output of these units and of the
  * inputs themselves, because most of what there is to learn is linear.
@@ -17,7 +17,7 @@
 #define N_LAGS 3
 #define EXPECTED (3 * N_LAGS)
 #define N_INPUTS (EXPECTED + 2) /* And a constant. */
-#define N_HIDDEN 8              /* 5 learn more slowly and err more. */
+#define N_HIDDEN 8              /* 5 are slower and less exact. */
 
 /* Where the weights are in their vector. */
 #define HIDDEN 0                /* [N_INPUTS][N_HIDDEN] */
@@ -28,6 +28,14 @@
 struct tape {
     float x[N_INPUTS], h[N_HIDDEN];
 };
+
+/* A sigmoid like tanh(), without a call. */
+static inline float
+sigmoid(float x)
+{
+    x = x > 3 ? 3 : x < -3 ? -3 : x;
+    return x * (27 + x * x) / (27 + 9 * x * x);
+}
 
 static void
 narx_init(const struct neural_class *class, float *w, struct seeded *random)
@@ -64,7 +72,7 @@ narx_run(const struct neural_class *class, const float *w,
         }
     }
     for (int j = 0; j < N_HIDDEN; j++) {
-        h[j] = tanhf(h[j]);
+        h[j] = sigmoid(h[j]);
         y += w[OUTPUT + j] * h[j];
     }
     return y;

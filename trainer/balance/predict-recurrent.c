@@ -5,8 +5,8 @@
  * learns by truncated back-propagation through time.
  *
  * The cell of "rnn" is Elman's: the next state is a tanh of the input and the
- * state.  That of "lstm" is a long short-term memory: gates decide what enters
- * the cell, what it forgets and what leaves it. */
+ * state.  The cell of "lstm" is a long short-term memory: gates decide what
+ * enters the cell, what it forgets and what leaves it. */
 
 #include <math.h>
 #include <string.h>
@@ -39,8 +39,9 @@ _Static_assert(sizeof(struct tape) <= NEURAL_TAPE * sizeof(float),
 
 struct recurrent_cell {
     int n_gates;
-    int forget;                 /* First of the gates whose constant is 1 at
-                                 * first, so that it remembers; 0: none. */
+    int forget; /* First of the gates with an initial constant
+                 * of 1, so that the cell remembers; 0:
+                 * none. */
 
     /* Turns the sums of the inputs in 'gates' into the state.  'before' is
      * NULL for the first step. */

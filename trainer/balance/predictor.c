@@ -11,7 +11,7 @@
 #define ALPHA 0.3               /* Weight of the last speed in 'average'. */
 #define ALPHA_ALONE 0.15        /* And in 'alone'. */
 #define STEADY 0.05             /* Largest change of a steady use. */
-#define LEAST_FREE 0.02         /* Part of a processor. */
+#define LEAST_FREE 0.02         /* Part of a processor that counts. */
 
 static double
 last_speed(struct predictor *p)
@@ -123,36 +123,6 @@ predictor_predict(struct predictor *p)
                                         : p->class->predict(p);
 }
 
-static float
-at(const double *values, int64_t k)
-{
-    return values[k > 0 ? k % SERIES_N : 0];
-}
-
-float
-series_speed(const struct series *s, int64_t k)
-{
-    return at(s->speeds, k) / s->max;
-}
-
-float
-series_cpu(const struct series *s, int64_t k)
-{
-    return at(s->cpus, k);
-}
-
-float
-series_memory(const struct series *s, int64_t k)
-{
-    return at(s->memories, k);
-}
-
-float
-series_expected(const struct series *s, int64_t k)
-{
-    return at(s->expected, k) / s->max;
-}
-
 double
 series_rescale(const struct series *s, float output)
 {
@@ -160,7 +130,7 @@ series_rescale(const struct series *s, float output)
     double low = s->max;
 
     for (uint64_t i = 0; i < n; i++) {
-        low = fmin(low, s->speeds[i]);
+        low = s->speeds[i] < low ? s->speeds[i] : low;
     }
     return isfinite(output) ? fmin(s->max, fmax(low / 2, output * s->max))
                             : s->average;

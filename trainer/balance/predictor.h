@@ -68,6 +68,9 @@ struct series {
 struct predictor {
     const struct predictor_class *class;
     struct series series;
+
+    unsigned int thrift; /* A network learns from one of 'thrift' + 1
+                          * iterations that it would learn from. */
 };
 
 struct neural_class;
@@ -108,10 +111,35 @@ double predictor_predict(struct predictor *);
 /* For predictors: values of iteration 'k', one of the last SERIES_N - 1;
  * iterations before the first have its values.  Networks learn best from
  * numbers of about 1, so speeds are fractions of the highest one. */
-float series_speed(const struct series *, int64_t k);
-float series_cpu(const struct series *, int64_t k);
-float series_memory(const struct series *, int64_t k);
-float series_expected(const struct series *, int64_t k);
+static inline float
+series_at(const double *values, int64_t k)
+{
+    return values[k > 0 ? k % SERIES_N : 0];
+}
+
+static inline float
+series_speed(const struct series *s, int64_t k)
+{
+    return series_at(s->speeds, k) / s->max;
+}
+
+static inline float
+series_cpu(const struct series *s, int64_t k)
+{
+    return series_at(s->cpus, k);
+}
+
+static inline float
+series_memory(const struct series *s, int64_t k)
+{
+    return series_at(s->memories, k);
+}
+
+static inline float
+series_expected(const struct series *s, int64_t k)
+{
+    return series_at(s->expected, k) / s->max;
+}
 
 /* Returns the speed for a network's 'output', limited to half the lowest and
  * the highest speed seen. */

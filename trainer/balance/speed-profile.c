@@ -68,18 +68,22 @@ read_steps(struct speed_numbers *n, const struct json_at *at)
         n->steps[i].factor = json_number(step, "factor", 1e-3, 1);
         n->steps[i].memory = json_number_or(step, "memory", 0, 1, 0);
         if (n->steps[i].at_s <= last) {
-            json_fail(step, "at_s", "%g, more than that of the step before, "
-                      "%g, is allowed", n->steps[i].at_s, last);
+            json_fail(step, "at_s",
+                      "%g; expected more than that of the step before, "
+                      "%g",
+                      n->steps[i].at_s, last);
         }
         last = n->steps[i].at_s;
     }
     n->repeat_s = json_number_or(at, "repeat_s", 1e-3, MAX_SECONDS, 0);
     if (n->repeat_s && !n->n_steps) {
-        json_fail(at, "repeat_s", "%g, none is allowed without \"steps\"",
+        json_fail(at, "repeat_s", "%g; expected none without \"steps\"",
                   n->repeat_s);
     } else if (n->repeat_s && n->repeat_s <= last) {
-        json_fail(at, "repeat_s", "%g, more than the last step's \"at_s\", "
-                  "%g, is allowed", n->repeat_s, last);
+        json_fail(at, "repeat_s",
+                  "%g; expected more than the last step's \"at_s\", "
+                  "%g",
+                  n->repeat_s, last);
     }
 }
 

@@ -3,7 +3,6 @@
 #include "trainer/compare/compare.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,22 +14,14 @@
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "reporting/report.h"
 #include "trainer/process/options.h"
 #include "trainer/schemes/sync.h"
-#include "trainer/train/team.h"
+#include "trainer/search/launch.h"
+#include "trainer/search/team.h"
 
 #define MAX_SCHEMES 32
 #define MAX_ARGUMENTS 40
-#define MAX_ARGV 64
-
-/* The plot. */
-#define WIDTH 760
-#define HEIGHT 420
-#define LEFT 60
-#define RIGHT 200 /* Space for the names. */
-#define TOP 20
-#define BOTTOM 50
-#define N_TICKS 5
 
 static char **
 read_strings(const struct json_at *array)
@@ -144,43 +135,42 @@ compare_spec_destroy(struct compare_spec *spec)
 /* The training under one scheme. */
 struct run {
     const struct compare_spec *spec;
-    struct compare_curve *curve;
+    struct report_policy *curve;
+    bool reached; /* The last point has reached the target. */
     double began; /* Monotonic seconds, NAN before the begin. */
 };
 
-static double
-number(const cJSON *event, const char *name)
+/* Returns the last evaluation under a scheme, or an empty one. */
+static struct report_point
+last_point(const struct report_policy *curve)
 {
-    const cJSON *value = cJSON_GetObjectItem(event, name);
+    const struct report_job *job = curve->jobs;
 
-    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+    return curve->n_jobs && job->n_points
+               ? job->points[job->n_points - 1]
+               : (struct report_point){ .time = NAN,
+                                        .loss = NAN,
+                                        .accuracy = NAN };
 }
 
 /* Stores an evaluation of rank 0. */
 static void
 add_point(void *run_, int rank, const cJSON *event)
 {
-    const struct run *run = run_;
-    struct compare_curve *curve = run->curve;
-    struct compare_point point = {
-        .seconds = clock_monotonic_s() - run->began,
-        .iteration = number(event, "iteration"),
-        .loss = number(event, "loss"),
-        .accuracy = number(event, "accuracy"),
-    };
-    bool fresh = !curve->n_points
-                 || point.loss != curve->points[curve->n_points - 1].loss;
+    struct run *run = run_;
+    double loss = team_number(event, "loss");
 
     if (rank
         || strcmp(cJSON_GetObjectItem(event, "event")->valuestring, "progress")
-        || !isfinite(point.loss) || !fresh || isnan(run->began)
-        || curve->reached) {
+        || !isfinite(loss) || loss == last_point(run->curve).loss
+        || isnan(run->began) || run->reached) {
         return;
     }
-    curve->points = grow(curve->points, curve->n_points, &curve->max_points,
-                         sizeof *curve->points);
-    curve->points[curve->n_points++] = point;
-    curve->reached = point.loss <= run->spec->target_loss;
+    report_progress(run->curve, run->spec->name, "rank 0",
+                    clock_monotonic_s() - run->began,
+                    team_number(event, "iteration"), loss,
+                    team_number(event, "accuracy"));
+    run->reached = loss <= run->spec->target_loss;
 }
 
 /* Trains until the target, the last iteration, or the limit. */
@@ -188,14 +178,11 @@ static char *
 train(struct run *run, struct team *team)
 {
     const struct compare_spec *spec = run->spec;
-    char *until = message("until %lld\n", (long long) spec->iterations);
     char *error = NULL;
 
     run->began = clock_monotonic_s();
-    team_say(team, until);
-    free(until);
-    while (!error && !run->curve->reached
-           && team_paused(team) < spec->iterations
+    team_until(team, spec->iterations);
+    while (!error && !run->reached && team_paused(team) < spec->iterations
            && clock_monotonic_s() - run->began < spec->limit_s
            && !interrupt_caught()) {
         error = team_run(team, 0.1);
@@ -209,65 +196,46 @@ is_stopped(void *run)
     return interrupt_caught();
 }
 
-/* Appends the options of a scheme without a server to a list. */
-static void
-add_option(void *argv_, const char *name, char *value)
-{
-    char **argv = argv_;
-
-    while (*argv) {
-        argv++;
-    }
-    argv[0] = duplicate(name);
-    argv[1] = value;
-}
-
 /* Trains under one scheme. */
 static char *
 train_scheme(const struct compare_spec *spec, const char *program,
-             const char *scheme, struct compare_curve *curve)
+             const char *scheme, struct report_policy *curve)
 {
     const char *const servers[] = { "--sync", scheme, NULL };
-    char *peers[MAX_ARGV] = { NULL };
-    const char *workers[MAX_ARGV];
+    struct words workers = { .n = 0 };
     struct sync_spec sync;
     struct run run = { .spec = spec, .curve = curve, .began = NAN };
     struct team_config config = {
         .program = program,
         .n_workers = spec->n_workers,
         .server_arguments = servers,
-        .worker_arguments = workers,
+        .worker_arguments = (const char *const *) workers.words,
         .report = add_point,
+        .reads_errors = true,
         .stopped = is_stopped,
         .aux = &run,
     };
     struct team *team;
     char *error;
-    int n = 0;
 
     sync_spec_read(scheme, &sync); /* It has been checked. */
     if (sync.serverless) {
-        sync_spec_peer_options(&sync, add_option, peers);
+        sync_spec_peer_options(&sync, words_add_option, &workers);
     } else {
         config.n_servers = spec->n_servers;
     }
-    for (size_t i = 0; peers[i]; i++) {
-        workers[n++] = peers[i];
-    }
     if (spec->profile) {
-        workers[n++] = "--speed-profile";
-        workers[n++] = spec->profile;
+        words_add(&workers, message("--speed-profile=%s", spec->profile));
     }
     for (size_t i = 0; i < spec->n_arguments; i++) {
-        workers[n++] = spec->arguments[i];
+        words_add(&workers, duplicate(spec->arguments[i]));
     }
-    workers[n] = NULL;
-    error = team_start(&config, &team);
+    team = team_create(&config);
+    team_start(team);
+    error = team_await(team);
     error = error ? error : train(&run, team);
     team_destroy(team);
-    for (size_t i = 0; peers[i]; i++) {
-        free(peers[i]);
-    }
+    words_uninit(&workers);
     if (error) {
         char *why = error;
 
@@ -278,195 +246,66 @@ train_scheme(const struct compare_spec *spec, const char *program,
 }
 
 char *
-compare_run(struct compare_spec *spec, const char *program,
-            struct compare_curve **curvesp)
+compare_run(const struct compare_spec *spec, const char *program,
+            struct report **reportp)
 {
-    struct compare_curve *curves = allocate(spec->n_schemes, sizeof *curves);
+    struct report *report = report_create(spec->name, "compare");
     char *error = NULL;
-    size_t n = 0;
 
-    while (n < spec->n_schemes && !error && !interrupt_caught()) {
-        fprintf(stderr, "%s\n", spec->schemes[n]);
-        error = train_scheme(spec, program, spec->schemes[n], &curves[n]);
-        n += !interrupt_caught();
-    }
-    while (!error && spec->n_schemes > n) {
-        free(curves[--spec->n_schemes].points);
-        free(spec->schemes[spec->n_schemes]);
+    for (size_t i = 0; i < spec->n_schemes && !error && !interrupt_caught();
+         i++) {
+        const char *scheme = spec->schemes[i];
+        struct report_policy *curve = report_add_policy(report, scheme);
+
+        fprintf(stderr, "%s\n", scheme);
+        report_stage_begin(curve, spec->name, 0, 0, 1);
+        error = train_scheme(spec, program, scheme, curve);
+        if (interrupt_caught()) {
+            report_set(&curve->failure, "interrupted");
+        } else {
+            report_stage_end(curve, spec->name, 0, last_point(curve).time);
+        }
     }
     if (error) {
-        compare_curves_destroy(spec, curves);
-        curves = NULL;
+        report_destroy(report);
+        report = NULL;
+    } else {
+        report_finish(report);
     }
-    *curvesp = curves;
+    *reportp = report;
     return error;
 }
 
-static const char *const colours[] = {
-    "#1b6ca8", "#d1495b", "#2e933c", "#8e5aa8",
-    "#e08e0b", "#4d4d4d", "#00a6a6", "#a0522d",
-};
-
-struct plot {
-    FILE *file;
-    bool accuracy; /* Instead of the loss. */
-    double max_s, least, most;
-};
-
-static double
-value_of(const struct plot *p, const struct compare_point *point)
+/* Returns the number of schemes that were not interrupted, which are the first
+ * ones. */
+static size_t
+n_complete(const struct report *report)
 {
-    return p->accuracy ? point->accuracy : point->loss;
+    size_t n = 0;
+
+    while (n < report->n_policies && !report->policies[n]->failure) {
+        n++;
+    }
+    return n;
 }
 
 static double
-x_of(const struct plot *p, double seconds)
+iteration_s(struct report_point last)
 {
-    return LEFT + seconds / p->max_s * (WIDTH - LEFT - RIGHT);
-}
-
-static double
-y_of(const struct plot *p, double value)
-{
-    return HEIGHT - BOTTOM
-           - (value - p->least) / (p->most - p->least)
-                 * (HEIGHT - TOP - BOTTOM);
+    return last.iteration ? last.time / last.iteration : NAN;
 }
 
 static void
-find_ranges(struct plot *p, const struct compare_spec *spec,
-            const struct compare_curve *curves)
-{
-    p->max_s = 1e-3;
-    p->least = INFINITY;
-    p->most = -INFINITY;
-    for (size_t i = 0; i < spec->n_schemes; i++) {
-        for (size_t j = 0; j < curves[i].n_points; j++) {
-            const struct compare_point *point = &curves[i].points[j];
-
-            p->max_s = fmax(p->max_s, point->seconds);
-            p->least = fmin(p->least, value_of(p, point));
-            p->most = fmax(p->most, value_of(p, point));
-        }
-    }
-    if (!(p->most > p->least)) {
-        p->least = 0;
-        p->most = 1;
-    }
-}
-
-static void
-draw_axes(const struct plot *p)
-{
-    for (int i = 0; i <= N_TICKS; i++) {
-        double s = p->max_s * i / N_TICKS;
-        double value = p->least + (p->most - p->least) * i / N_TICKS;
-
-        fprintf(p->file,
-                "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>\n"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n"
-                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g"
-                "</text>\n",
-                LEFT, y_of(p, value), WIDTH - RIGHT, LEFT - 6,
-                y_of(p, value) + 4, value, x_of(p, s), HEIGHT - BOTTOM + 18,
-                s);
-    }
-    fprintf(p->file,
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">seconds"
-            "</text>\n<text x=\"14\" y=\"%d\">%s</text>\n",
-            (WIDTH - RIGHT + LEFT) / 2, HEIGHT - 12, TOP - 6,
-            p->accuracy ? "accuracy" : "loss");
-}
-
-static void
-draw_curve(const struct plot *p, const struct compare_curve *curve,
-           const char *scheme, size_t index)
-{
-    const char *colour = colours[index % (sizeof colours / sizeof colours[0])];
-    int y = TOP + 14 + 18 * index;
-
-    fprintf(p->file,
-            "<polyline fill=\"none\" stroke=\"%s\" "
-            "stroke-width=\"1.6\" points=\"",
-            colour);
-    for (size_t i = 0; i < curve->n_points; i++) {
-        fprintf(p->file, "%.1f,%.1f ", x_of(p, curve->points[i].seconds),
-                y_of(p, value_of(p, &curve->points[i])));
-    }
-    fprintf(p->file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n",
-            WIDTH - RIGHT + 12, y, colour, scheme);
-}
-
-/* Names of schemes contain no special characters of XML. */
-char *
-compare_write_svg(const struct compare_spec *spec,
-                  const struct compare_curve *curves, bool accuracy,
-                  const char *file)
-{
-    struct plot p = { .file = fopen(file, "w"), .accuracy = accuracy };
-
-    if (!p.file) {
-        return message("%s: %s", file, strerror(errno));
-    }
-    find_ranges(&p, spec, curves);
-    fprintf(p.file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" "
-            "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-            "font-size=\"12\">\n<rect width=\"%d\" height=\"%d\" "
-            "fill=\"#fff\"/>\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
-    draw_axes(&p);
-    for (size_t i = 0; i < spec->n_schemes; i++) {
-        draw_curve(&p, &curves[i], spec->schemes[i], i);
-    }
-    fputs("</svg>\n", p.file);
-    return fclose(p.file) ? message("%s: %s", file, strerror(errno)) : NULL;
-}
-
-void
-compare_curves_destroy(const struct compare_spec *spec,
-                       struct compare_curve *curves)
-{
-    for (size_t i = 0; curves && i < spec->n_schemes; i++) {
-        free(curves[i].points);
-    }
-    free(curves);
-}
-
-/* Returns the last point, or an empty one. */
-static struct compare_point
-last_point(const struct compare_curve *curve)
-{
-    struct compare_point none = {
-        .seconds = NAN, .loss = NAN, .accuracy = NAN,
-    };
-
-    return curve->n_points ? curve->points[curve->n_points - 1] : none;
-}
-
-static double
-iteration_s(const struct compare_curve *curve)
-{
-    struct compare_point last = last_point(curve);
-
-    return last.iteration ? last.seconds / last.iteration : NAN;
-}
-
-static void
-print_table(const struct compare_spec *spec,
-            const struct compare_curve *curves)
+print_table(const struct compare_spec *spec, const struct report *report)
 {
     printf("%-36s %10s %10s %12s %8s %8s\n", "scheme", "seconds",
            "iterations", "s/iteration", "loss", "accuracy");
-    for (size_t i = 0; i < spec->n_schemes; i++) {
-        const struct compare_curve *curve = &curves[i];
-        struct compare_point last = last_point(curve);
-        bool missed = isfinite(spec->target_loss) && !curve->reached;
+    for (size_t i = 0; i < n_complete(report); i++) {
+        struct report_point last = last_point(report->policies[i]);
 
-        printf("%-36s %9.2f%c %10llu %12.4f %8.4f %8.4f\n", spec->schemes[i],
-               last.seconds, missed ? '*' : ' ',
-               (unsigned long long) last.iteration,
-               iteration_s(curve), last.loss, last.accuracy);
+        printf("%-36s %9.2f%c %10lld %12.4f %8.4f %8.4f\n", spec->schemes[i],
+               last.time, last.loss > spec->target_loss ? '*' : ' ',
+               last.iteration, iteration_s(last), last.loss, last.accuracy);
     }
     if (isfinite(spec->target_loss)) {
         printf("Seconds to a loss of %g; * ended before.\n",
@@ -475,13 +314,13 @@ print_table(const struct compare_spec *spec,
 }
 
 static cJSON *
-points_json(const struct compare_curve *curve)
+points_json(const struct report_policy *curve)
 {
     cJSON *array = cJSON_CreateArray();
 
-    for (size_t i = 0; i < curve->n_points; i++) {
-        const struct compare_point *p = &curve->points[i];
-        double row[] = { p->seconds, p->iteration, p->loss, p->accuracy };
+    for (size_t i = 0; curve->n_jobs && i < curve->jobs->n_points; i++) {
+        const struct report_point *p = &curve->jobs->points[i];
+        double row[] = { p->time, p->iteration, p->loss, p->accuracy };
 
         cJSON_AddItemToArray(array, cJSON_CreateDoubleArray(row, 4));
     }
@@ -489,23 +328,24 @@ points_json(const struct compare_curve *curve)
 }
 
 static void
-print_json(const struct compare_spec *spec, const struct compare_curve *curves)
+print_json(const struct compare_spec *spec, const struct report *report)
 {
     cJSON *top = cJSON_CreateObject();
     cJSON *schemes = cJSON_AddArrayToObject(top, "schemes");
     char *text;
 
     cJSON_AddNumberToObject(top, "target_loss", spec->target_loss);
-    for (size_t i = 0; i < spec->n_schemes; i++) {
-        const struct compare_curve *curve = &curves[i];
-        struct compare_point last = last_point(curve);
+    for (size_t i = 0; i < n_complete(report); i++) {
+        const struct report_policy *curve = report->policies[i];
+        struct report_point last = last_point(curve);
         cJSON *scheme = cJSON_CreateObject();
 
         cJSON_AddStringToObject(scheme, "scheme", spec->schemes[i]);
-        cJSON_AddNumberToObject(scheme, "seconds", last.seconds);
-        cJSON_AddBoolToObject(scheme, "reached", curve->reached);
+        cJSON_AddNumberToObject(scheme, "seconds", last.time);
+        cJSON_AddBoolToObject(scheme, "reached",
+                              last.loss <= spec->target_loss);
         cJSON_AddNumberToObject(scheme, "iterations", last.iteration);
-        cJSON_AddNumberToObject(scheme, "iteration_s", iteration_s(curve));
+        cJSON_AddNumberToObject(scheme, "iteration_s", iteration_s(last));
         cJSON_AddNumberToObject(scheme, "loss", last.loss);
         cJSON_AddNumberToObject(scheme, "accuracy", last.accuracy);
         cJSON_AddItemToObject(scheme, "points", points_json(curve));
@@ -518,19 +358,16 @@ print_json(const struct compare_spec *spec, const struct compare_curve *curves)
 }
 
 struct command {
-    const char *svg;
-    bool json, accuracy;
+    const char *html;
+    bool json;
 };
 
 static const struct option_row rows[] = {
     { "format", OPTION_CHOICE, OPTION_AT(struct command, json),
       .value = "text|json", .deflt = "text",
       .help = "a table, or one object with all points" },
-    { "svg", OPTION_TEXT, OPTION_AT(struct command, svg), .value = "FILE",
-      .help = "write a plot of loss against time" },
-    { "plot", OPTION_CHOICE, OPTION_AT(struct command, accuracy),
-      .value = "loss|accuracy", .deflt = "loss",
-      .help = "what --svg plots, of the validation samples" },
+    { "html", OPTION_TEXT, OPTION_AT(struct command, html), .value = "FILE",
+      .help = "write a page with charts of loss against time" },
     { .name = NULL },
 };
 
@@ -545,9 +382,9 @@ static const struct option_table table = {
 int
 compare_command(int argc, char *argv[])
 {
-    struct command c = { .svg = NULL };
+    struct command c = { .html = NULL };
     struct compare_spec *spec = NULL;
-    struct compare_curve *curves = NULL;
+    struct report *report = NULL;
     int file, status = option_table_command(&table, argc, argv, &c, &file);
     size_t n = 0, n_all = 0;
     char *error;
@@ -555,25 +392,25 @@ compare_command(int argc, char *argv[])
     if (status >= 0) {
         return status;
     }
-    error = output_file_check(c.svg);
+    error = output_file_check(c.html);
     error = error ? error : compare_spec_from_file(argv[file], &spec);
     if (!error) {
-        n_all = spec->n_schemes;
         interrupt_catch();
-        error = compare_run(spec, NULL, &curves);
-        n = spec->n_schemes;
+        error = compare_run(spec, NULL, &report);
     }
-    if (!error && n && c.svg) {
-        error = compare_write_svg(spec, curves, c.accuracy, c.svg);
+    if (!error) {
+        n = n_complete(report);
+        n_all = spec->n_schemes;
+    }
+    if (n && c.html) {
+        error = report_write_html(report, c.html);
     }
     if (!error && n) {
-        (c.json ? print_json : print_table)(spec, curves);
+        (c.json ? print_json : print_table)(spec, report);
     } else if (error) {
         fprintf(stderr, "%s: %s\n", table.name, error);
     }
-    if (spec) {
-        compare_curves_destroy(spec, curves);
-    }
+    report_destroy(report);
     compare_spec_destroy(spec);
     status = error ? EXIT_FAILURE
              : n < n_all

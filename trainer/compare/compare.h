@@ -11,9 +11,9 @@
  * rank 0 against time.
  *
  *    error = compare_spec_from_file("spec.json", &spec);
- *    error = compare_run(spec, NULL, &curves);      // Minutes.
- *    compare_write_svg(spec, curves, false, "plot.svg");
- *    compare_curves_destroy(spec, curves);
+ *    error = compare_run(spec, NULL, &report);      // Minutes.
+ *    error = report_write_html(report, "compare.html");
+ *    report_destroy(report);
  *    compare_spec_destroy(spec);
  *
  * The specification is an object with
@@ -28,12 +28,14 @@
  *    iterations      or after this number of iterations; default 1000
  *    limit_s         or after this number of seconds; default 60
  *
- * The caller owns specification and curves.  One thread; compare_run()
+ * The caller owns specification and report.  One thread; compare_run()
  * blocks, and ends its processes before it returns. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct report;
 
 struct compare_spec {
     char *name;                 /* Name of the file. */
@@ -48,40 +50,19 @@ struct compare_spec {
     double limit_s;
 };
 
-struct compare_point {
-    double seconds;             /* Since the start of all workers. */
-    uint64_t iteration;
-    double loss, accuracy;      /* Of the validation samples. */
-};
-
-/* Result of one scheme. */
-struct compare_curve {
-    struct compare_point *points;
-    size_t n_points, max_points;
-    bool reached;               /* The last point has reached the target. */
-};
-
 /* Return NULL or a message. */
 char *compare_spec_from_file(const char *file, struct compare_spec **);
 char *compare_spec_from_string(const char *name, const char *text,
                                struct compare_spec **);
 void compare_spec_destroy(struct compare_spec *);
 
-/* 'program' is the path of the trainer; NULL: this program.  After an
- * interrupt (base/interrupt.h) the specification has only the schemes before
- * it. */
-char *compare_run(struct compare_spec *, const char *program,
-                  struct compare_curve **);
-void compare_curves_destroy(const struct compare_spec *,
-                            struct compare_curve *);
+/* Stores a report with a policy for each scheme, in which rank 0 has a job of
+ * the specification's name.  'program' is the path of the trainer; NULL: this
+ * program.  At an interrupt (base/interrupt.h) the last policy has failed. */
+char *compare_run(const struct compare_spec *, const char *program,
+                  struct report **);
 
-/* Writes a chart of loss, or of accuracy, against time. */
-char *compare_write_svg(const struct compare_spec *,
-                        const struct compare_curve *, bool accuracy,
-                        const char *file);
-
-/* "stagecoach-trainer compare SPEC.json [--format text|json] [--svg FILE]
- * [--plot loss|accuracy]".
+/* "stagecoach-trainer compare SPEC.json [--format text|json] [--html FILE]".
  *
  * 'argv' begins with "compare".  Prints messages.  Returns the exit status. */
 int compare_command(int argc, char *argv[]);

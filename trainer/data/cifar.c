@@ -32,8 +32,8 @@ cifar_read(const char *name, FILE *stream, size_t max_n, struct cifar *cifar)
                            "each are needed", name, RECORD - 1);
         }
         if (record[0] >= CIFAR_CLASSES) {
-            return message("%s: label %u, 0 to %d are allowed", name,
-                           record[0], CIFAR_CLASSES - 1);
+            return message("%s: label %u; expected 0 to %d", name, record[0],
+                           CIFAR_CLASSES - 1);
         }
         cifar->n++;
     }

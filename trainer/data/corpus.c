@@ -152,8 +152,9 @@ corpus_read(const char *file, FILE *stream,
 
     while (!error && c->n < config->n && read_word(stream, word, &line)) {
         if (strlen(word) > CORPUS_MAX_WORD) {
-            error = message("%s:%zu: a word of more than %d bytes, so many "
-                            "are allowed", file, line, CORPUS_MAX_WORD);
+            error = message(
+                "%s:%zu: a word of more than %d bytes; expected a shorter one",
+                file, line, CORPUS_MAX_WORD);
         } else {
             add_word(&reading, word, c);
         }

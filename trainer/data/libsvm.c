@@ -92,9 +92,10 @@ read_line(const char *name, size_t line, char *s, int n_inputs,
 
         if (f->n_keys >= MAX_KEYS
             || !read_pair(&s, n_inputs, last, &key, &value)) {
-            return message("%s:%zu: not a \"key:value\" after %ld, keys up "
-                           "to %d that ascend are allowed", name, line, last,
-                           n_inputs);
+            return message(
+                "%s:%zu: not a \"key:value\" after %ld; expected keys up "
+                "to %d that ascend",
+                name, line, last, n_inputs);
         }
         reserve(f);
         f->rows.keys[f->n_keys] = key - 1;
@@ -162,7 +163,7 @@ find_labels(const char *name, const struct libsvm *f, double labels[2])
     }
     for (size_t i = 0; i < f->n; i++) {
         if (f->labels[i] != labels[0] && f->labels[i] != labels[1]) {
-            return message("%s: labels %g, %g and %g, two are allowed", name,
+            return message("%s: labels %g, %g and %g; expected two", name,
                            labels[0], f->labels[i], labels[1]);
         }
     }

@@ -96,7 +96,7 @@ check_pair(const struct idx *images, const struct idx *labels, int n_inputs,
     }
     for (uint32_t i = 0; i < labels->dims[0]; i++) {
         if (labels->bytes[i] >= N_CLASSES) {
-            return message("%s: label %u, 0 to %d are allowed", names[1],
+            return message("%s: label %u; expected 0 to %d", names[1],
                            labels->bytes[i], N_CLASSES - 1);
         }
     }

@@ -14,7 +14,7 @@
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
-#define HELD_OUT 20             /* One rating in so many is for validation. */
+#define HELD_OUT 20             /* One rating in HELD_OUT is for validation. */
 #define TRUE_RANK 8             /* Rank of a generated matrix. */
 #define NOISE 0.1               /* Deviation of the noise; the matrix itself
                                  * has 1. */
@@ -65,9 +65,11 @@ ratings_read(const char *name, FILE *stream, size_t max_n, struct ratings *r)
             add(r, &rating);
         } else if (!fields_end(text)
                    && (line > 1 || strncmp(text, "userId,", 7))) {
-            error = message("%s:%zu: not a rating, \"ROW::COLUMN::VALUE\" "
-                            "with \"::\", commas or tabs, and a time after "
-                            "it, is allowed", name, line);
+            error = message(
+                "%s:%zu: not a rating; expected \"ROW::COLUMN::VALUE\" "
+                "with \"::\", commas or tabs, and a time after "
+                "it",
+                name, line);
         }
     }
     free(text);
@@ -120,7 +122,7 @@ read_file(const char *name, size_t max_n, struct ratings *r)
     return error;
 }
 
-/* Draws 'n' vectors whose products have variance 1. */
+/* Draws 'n' vectors with products of variance 1. */
 static float *
 draw_factors(struct seeded *rs, size_t n)
 {

@@ -15,8 +15,7 @@
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
-#define HELD_OUT 20             /* One generated triple in so many is for
-                                 * each of the other parts. */
+#define HELD_OUT 20 /* Triples for one in each of the other parts. */
 #define MAX_TRIPLES ((size_t) UINT32_MAX)
 
 enum { STREAM_TRIPLES = 0x4b47 };
@@ -164,7 +163,7 @@ triples_read(const char *file, FILE *stream, struct triples_names *names,
                    && (t->n >= MAX_TRIPLES
                        || !(names ? read_named(text, names, t)
                                   : read_numbered(text, t)))) {
-            error = message("%s:%zu: not a triple, %s is allowed", file, line,
+            error = message("%s:%zu: not a triple; expected %s", file, line,
                             names ? "\"SUBJECT\\tRELATION\\tOBJECT\""
                                   : "\"SUBJECT OBJECT RELATION\" by numbers "
                                     "below 2^28");

@@ -9,8 +9,8 @@
  * random group, groups would overlap, and one would wait for the other.  The
  * published generator avoids that:
  *
- *  - Group buffer and global division: a request of a peer whose buffer is
- *    empty divides all peers with empty buffers into groups at once, one for
+ *  - Group buffer and global division: a request of a peer with an empty
+ *    buffer divides all such peers into groups at once, one for
  *    each peer.  The others find their group in their buffer when they ask.
  *    Groups of one division have no member in common.
  *  - Inter-intra synchronisation: the heads, one peer of each machine, take a

@@ -45,7 +45,7 @@
 
 struct net_monitor {
     int n;
-    bool published;             /* Set by the owner; see above. */
+    bool published;             /* Set by the owner. */
     netmax_matrix link_s;       /* Seconds of a pull; NAN: not measured. */
     netmax_matrix estimate_s;   /* By the agent of the first index; NAN: no
                                  * estimate. */

@@ -3,7 +3,6 @@
 #include "trainer/gossip/peer.h"
 
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,17 +182,11 @@ await_peers(struct loop *loop)
 
     control_run(control);
     while (!control_peers(control)) {
-        struct pollfd fds[2] = {
-            { .fd = control_signal_fd(control), .events = POLLIN },
-            { .fd = control_input_fd(control), .events = POLLIN },
-        };
-
         if (control_stopped(control) || control_input_closed(control)) {
             return message("standard input: ended before \"peers\", the "
                            "addresses of all");
         }
-        poll(fds, 2, -1);
-        control_run(control);
+        control_wait(control);
     }
     return NULL;
 }

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/groups/group-server.h"
 #include "trainer/schemes/groups.h"
 
 /* The central server of the scheme "groups": group servers ("hosts"), and
@@ -193,7 +194,7 @@ central_host(const struct server *server, const struct conn *conn)
     return &server->central->hosts[conn->host - 1];
 }
 
-char *
+static char *
 central_create(struct server *server, uint16_t port)
 {
     const struct ps_server_config *config = server->config;
@@ -222,7 +223,7 @@ central_create(struct server *server, uint16_t port)
 }
 
 /* Ends all group servers. */
-void
+static void
 central_destroy(struct server *server)
 {
     struct central *c = server->central;
@@ -260,7 +261,7 @@ n_present(const struct central *c)
 
 /* Forgets the group server of 'conn'; takes ownership of 'why', which may be
  * null. */
-void
+static void
 central_drop(struct server *server, struct conn *conn, char *why)
 {
     struct central *c = server->central;
@@ -285,7 +286,7 @@ central_drop(struct server *server, struct conn *conn, char *why)
 
 /* The job has rewound: drops the group servers with a group, since their
  * gradients, also those under way, are of no use. */
-void
+static void
 central_rewind(struct server *server)
 {
     struct central *c = server->central;
@@ -514,7 +515,7 @@ expire_hosts(struct server *server, int n_lacking)
     }
 }
 
-void
+static void
 central_run(struct server *server)
 {
     struct central *c = server->central;
@@ -544,7 +545,7 @@ central_run(struct server *server)
     expire_hosts(server, n_lacking);
 }
 
-bool
+static bool
 central_has_group(const struct server *server, int rank)
 {
     const struct central *c = server->central;
@@ -555,17 +556,9 @@ central_has_group(const struct server *server, int rank)
 
 /* Frames of group servers, and of workers about their groups. */
 
-char *
-central_begin_enlist(void *conn_, struct link *link)
-{
-    const struct conn *conn = conn_;
+static const struct dispatcher central_dispatcher;
 
-    link_keep_payload(link);
-    return conn->server->central && link->frame.payload_length
-           ? NULL : message("enlist: not allowed here");
-}
-
-char *
+static char *
 central_end_enlist(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
@@ -649,7 +642,7 @@ end_heartbeat(void *conn_, struct link *link)
     return NULL;
 }
 
-const struct dispatcher central_dispatcher = {
+static const struct dispatcher central_dispatcher = {
     .may_receive = conn_may_receive,
     .handlers = {
         [FRAME_MEAN] = { begin_mean, end_mean },
@@ -657,21 +650,26 @@ const struct dispatcher central_dispatcher = {
     },
 };
 
-char *
-central_begin_worker(void *conn_, struct link *link)
+static char *
+central_begin(void *conn_, struct link *link)
 {
     const struct conn *conn = conn_;
     const struct server *server = conn->server;
     enum frame_type type = link->frame.type;
+    bool allowed = server->begun
+                   && (type == FRAME_PULL || server_complete(server))
+                   && (type == FRAME_LOST || !conn->waiting);
 
-    return server->central && server->begun
-           && (type == FRAME_PULL || server_complete(server))
-           && (type == FRAME_LOST || !conn->waiting)
-           ? NULL : message("%s: not allowed now", frame_type_name(type));
+    if (type == FRAME_ENLIST) {
+        link_keep_payload(link);
+        allowed = link->frame.payload_length;
+    }
+    return allowed ? NULL
+                   : message("%s: not allowed now", frame_type_name(type));
 }
 
 /* A worker has lost the group server of the frame's generation. */
-char *
+static char *
 central_end_lost(void *conn_, struct link *link)
 {
     const struct conn *conn = conn_;
@@ -691,7 +689,7 @@ central_end_lost(void *conn_, struct link *link)
 
 /* A worker asks for weights.  A paused one is resumed: it gets them when the
  * next step of its group begins. */
-char *
+static char *
 central_end_pull(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
@@ -708,7 +706,7 @@ central_end_pull(void *conn_, struct link *link)
     return error;
 }
 
-char *
+static char *
 central_end_rest(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
@@ -723,3 +721,29 @@ central_end_rest(void *conn_, struct link *link)
     }
     return error;
 }
+
+static char *
+central_end(void *conn, struct link *link)
+{
+    switch (link->frame.type) {
+    case FRAME_ENLIST:
+        return central_end_enlist(conn, link);
+    case FRAME_LOST:
+        return central_end_lost(conn, link);
+    case FRAME_PULL:
+        return central_end_pull(conn, link);
+    default:
+        return central_end_rest(conn, link);
+    }
+}
+
+const struct central_class central_server = {
+    .create = central_create,
+    .destroy = central_destroy,
+    .run = central_run,
+    .drop = central_drop,
+    .rewind = central_rewind,
+    .has_group = central_has_group,
+    .begin = central_begin,
+    .end = central_end,
+};

@@ -423,7 +423,7 @@ end_rests(void *gs_, struct link *link)
     return NULL;
 }
 
-/* Gives the weights to the workers whose gradients were in the mean. */
+/* Sends the weights to the workers that contributed to the mean gradient. */
 static char *
 end_weights(void *gs_, struct link *link)
 {
@@ -451,8 +451,9 @@ end_weights(void *gs_, struct link *link)
     return NULL;
 }
 
-/* Returns an entry for a visitor.  If all are taken, the oldest one who has
- * not joined leaves, or the oldest if all have: a worker joins at once. */
+/* Returns an entry for a visitor.  If all are taken, the oldest connection
+ * that has not joined is closed, or the oldest if all have: a worker joins at
+ * once. */
 static struct visitor *
 make_place(struct group_server *gs)
 {

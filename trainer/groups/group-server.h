@@ -10,14 +10,17 @@
  * and the central server receives one gradient per group.
  *
  * The central server assigns the workers, and may assign others at any time.
- * A group server keeps nothing beyond a step: when it dies, its workers push
- * the gradients that did not count to another one.  After a lost connection to
- * the central server it enlists as a new group server.
+ * A group server has no model: it keeps the gradients of one step, their mean
+ * and the weights that it passes on, and nothing beyond the step.  When it
+ * dies, its workers push the gradients that did not count to another one.
+ * After a lost connection to the central server it enlists as a new group
+ * server.
  *
  * group_server_run() blocks until the end; one thread. */
 
 #include <stdint.h>
 
+struct central_class;
 struct control;
 
 struct group_server_config {
@@ -30,6 +33,9 @@ struct group_server_config {
                                          * never too long. */
     struct control *control;    /* Its end, or stop, ends the server. */
 };
+
+/* For struct ps_server_config: the central server's side. */
+extern const struct central_class central_server;
 
 /* Returns NULL if the training ended, or the server was told to, otherwise a
  * message. */

@@ -151,7 +151,7 @@ key_store_look(struct key_worker *worker)
     if (!worker->index && control) {
         control_run(control);
         if (control_stopped(control)) {
-            key_store_end(worker->store, message("told to stop"));
+            key_store_end(worker->store, message("stopped by a request"));
         }
     }
 }
@@ -349,7 +349,7 @@ key_net_open(struct key_store *store)
                 || c->variant == KEY_LOCALIZE_MESSAGES,
         .hello = {
             .rank = c->rank, .n_workers = c->n_nodes, .n_shards = c->n_nodes,
-            .identity = hash_identity(c), .key_space = store->values.n_keys,
+            .identity = hash_identity(c), .n_keys = store->values.n_keys,
             .scheme = c->variant, .channel = FRAME_NODES,
         },
     }, &store->net);
@@ -362,17 +362,17 @@ check_config(const struct key_store_config *c)
 {
     if (c->n_nodes < 1 || c->n_nodes > KEY_STORE_MAX_NODES || c->rank < 0
         || c->rank >= c->n_nodes) {
-        return message("nodes: rank %d of %d, at most %d are allowed",
-                       c->rank, c->n_nodes, KEY_STORE_MAX_NODES);
+        return message("nodes: rank %d of %d; expected at most %d", c->rank,
+                       c->n_nodes, KEY_STORE_MAX_NODES);
     }
     if (c->n_ranges < 1 || c->n_ranges > LOCAL_STORE_MAX_RANGES) {
-        return message("keys: %d ranges, 1 to %d are allowed", c->n_ranges,
+        return message("keys: %d ranges; expected 1 to %d", c->n_ranges,
                        LOCAL_STORE_MAX_RANGES);
     }
     for (int i = 0; i < c->n_ranges; i++) {
         if (c->ranges[i].width < 1
             || c->ranges[i].width > KEY_STORE_MAX_WIDTH) {
-            return message("keys: %u values each, 1 to %d are allowed",
+            return message("keys: %u values each; expected 1 to %d",
                            c->ranges[i].width, KEY_STORE_MAX_WIDTH);
         }
     }

@@ -77,8 +77,8 @@
  * any order.  After a barrier all earlier pushes are seen.
  *
  * The keys of a node that dies are lost: every function that can fail then
- * returns a message that names it.  They also fail when a node was told to
- * stop, which key_store_ended() distinguishes.
+ * returns a message that names it.  They also fail when a node was stopped,
+ * which key_store_ended() distinguishes.
  *
  * A worker belongs to one thread, and to the store.  Pushed values are copied
  * at once; the memory for pulled values must stay until they were waited for,
@@ -169,8 +169,8 @@ void key_store_destroy(struct key_store *);
 /* Makes all functions of the store fail with 'error'; takes ownership. */
 void key_store_abort(struct key_store *, char *error);
 
-/* Whether the failure is that a node was told to stop.  To be called when the
- * workers have ended. */
+/* Returns true if the cause of the failure is that a node was stopped.  To be
+ * called when the workers have ended. */
 bool key_store_ended(struct key_store *);
 
 struct key_worker *key_store_worker(struct key_store *, int i);

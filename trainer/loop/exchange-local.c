@@ -2,7 +2,6 @@
 
 /* The exchange of a process that trains alone: scheme bsp with one worker. */
 
-#include <poll.h>
 #include <string.h>
 
 #include "trainer/backend/backend.h"
@@ -98,15 +97,10 @@ local_finish(struct loop *loop, const struct loop_step *step)
 static enum loop_result
 local_idle(struct loop *loop)
 {
-    struct pollfd fds[2] = {
-        { .fd = control_signal_fd(loop->control), .events = POLLIN },
-        { .fd = control_input_fd(loop->control), .events = POLLIN },
-    };
-
     if (control_input_closed(loop->control)) {
         return LOOP_ENDED;
     }
-    poll(fds, 2, -1);
+    control_wait(loop->control);
     return LOOP_OK;
 }
 

@@ -138,7 +138,7 @@ loop_init(struct loop *loop)
         loop->backend->class->set_tf32(
             loop->backend, all || !strcmp(o->tf32, "convolutions"), all);
     }
-    loop->report = report_create(!o->rank);
+    loop->report = reporter_create(!o->rank);
     loop->share = shard_range(o->batch, o->rank, loop->n_workers);
     loop->batch = model_batch_create(loop->backend);
     error = open_model(loop);
@@ -158,7 +158,7 @@ loop_uninit(struct loop *loop)
     batch_destroy(loop->batch);
     backend_close(loop->backend);
     dataset_destroy(loop->data);
-    report_destroy(loop->report);
+    reporter_destroy(loop->report);
     pace_destroy(loop->pace);
 }
 
@@ -255,8 +255,8 @@ iterate(struct loop *loop)
                                  * next step, a real one before it. */
     }
     if (result == LOOP_OK) {
-        report_progress(loop->report, &loop->progress,
-                        evaluates && class->own_weights);
+        reporter_progress(loop->report, &loop->progress,
+                          evaluates && class->own_weights);
     }
     return result;
 }
@@ -268,7 +268,7 @@ pause_at_target(struct loop *loop)
     const struct exchange_class *class = loop->class;
     enum loop_result result = LOOP_OK;
 
-    report_progress(loop->report, &loop->progress, true);
+    reporter_progress(loop->report, &loop->progress, true);
     report_paused(loop->progress.iteration);
     if (class->pause) {
         class->pause(loop);

@@ -13,7 +13,6 @@
  *
  *    exchange_local      updates the weights in this process
  *    exchange_server     pushes to parameter servers (ps/client.h)
- *    exchange_store      pushes only the keys of a batch (ps/store-client.h)
  *    exchange_peers      other peers, without a server (gossip/peer.h)
  *
  * The computation is real.  A speed profile (process/pace.h) only delays its
@@ -60,7 +59,7 @@ struct loop {
     struct model *model;        /* 'weights' are the exchange's to write. */
     struct batch *batch;        /* The samples of the last gradient. */
     struct pace *pace;
-    struct report *report;
+    struct reporter *report;
     int n_workers;              /* Processes that share a batch.  init() may
                                  * set it; the default is --workers. */
     struct shard share;         /* This process's samples of each batch; the
@@ -126,7 +125,6 @@ struct exchange_class {
 
 extern const struct exchange_class exchange_local;
 extern const struct exchange_class exchange_server;
-extern const struct exchange_class exchange_store;
 
 /* Trains.  Returns NULL if the training was stopped or reached its last
  * target, otherwise a message. */

@@ -32,7 +32,7 @@ struct node {
     int n;
     struct node_task *task;
     struct key_store *store;
-    struct report *report;
+    struct reporter *report;
     struct node_thread *threads;
 };
 
@@ -155,7 +155,7 @@ node_uninit(struct node *node)
 {
     key_store_destroy(node->store);
     node_task_destroy(node->task);
-    report_destroy(node->report);
+    reporter_destroy(node->report);
     for (int i = 0; i < node->o->n_threads && node->threads; i++) {
         pace_destroy(node->threads[i].worker.pace);
     }
@@ -211,7 +211,7 @@ node_run(const struct options *o, struct control *control)
                                    node.names, &node.n);
 
     if (!error) {
-        node.report = o->rank ? NULL : report_create(true);
+        node.report = o->rank ? NULL : reporter_create(true);
         error = strcmp(o->store, "manual") ? run_with_store(&node)
                                            : run_manually(&node);
     }

@@ -62,8 +62,8 @@ struct layer {
     bool bias;                  /* Convolution: has biases. */
     bool adds;                  /* Adds to the input's gradient. */
     int main;                   /* Join: the layer that is added to 'input'. */
-    int share;                  /* Layer whose 'd_dy' this one uses, 0 if
-                                 * none. */
+    int share;                  /* Layer with the 'd_dy' that this one uses, 0
+                                 * if none. */
     size_t first, n_parameters; /* Range of the parameters. */
     union {
         struct convolution convolution;

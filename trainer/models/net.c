@@ -6,9 +6,9 @@
  * They share the flat vectors, the memory, the order of computations, and
  * sending gradients layer by layer.
  *
- * A model's create() creates the net and adds layers, each of which reads the
- * output of an earlier one, between net_create() and net_finish().  The flat
- * vector has the parameters of each layer in order: weights, then biases. */
+ * A model's create() creates the net and adds layers that read the output of
+ * an earlier one, between net_create() and net_finish().  The flat vector has
+ * the parameters of each layer in order: weights, then biases. */
 
 #include "trainer/models/model.h"
 
@@ -410,7 +410,7 @@ net_convolution(struct net *net, int input, int kernel, int stride, int n_out,
     return net_add(net, layer);
 }
 
-/* Adds a layer whose output has the dimensions of its input. */
+/* Adds a layer with an output of the dimensions of its input. */
 static int
 net_like(struct net *net, const struct layer_class *class, int input,
          bool relu)

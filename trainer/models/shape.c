@@ -31,11 +31,11 @@ shape_from_string(const char *s, struct shape *shape)
         p = end;
     }
     if (shape->n < 2) {
-        return message("%d widths, 2 to %d are allowed", shape->n,
+        return message("%d widths; expected 2 to %d", shape->n,
                        SHAPE_MAX_WIDTHS);
     }
     if (shape_n_parameters(shape) > SHAPE_MAX_PARAMETERS) {
-        return message("%zu parameters, at most %zu are allowed",
+        return message("%zu parameters; expected at most %zu",
                        shape_n_parameters(shape), SHAPE_MAX_PARAMETERS);
     }
     return NULL;

@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "trainer/net/address.h"
 #include "trainer/net/dispatch.h"
-#include "trainer/net/event-loop.h"
 #include "trainer/net/server-watch.h"
 #include "trainer/process/control.h"
 
@@ -55,93 +54,46 @@ channel_end(struct channel *ch)
     ch->name = NULL;
 }
 
-/* The descriptor of channel_wait(). */
-struct waiting {
-    int fd;
-    short events;
-    bool ready;
-};
-
-static int
-waiting_wait(void *waiting_, short *events, int64_t *until_us)
-{
-    const struct waiting *waiting = waiting_;
-
-    *events = waiting->events;
-    return waiting->fd;
-}
-
-static void
-waiting_run(void *waiting_, short revents)
-{
-    struct waiting *waiting = waiting_;
-
-    waiting->ready = true;
-}
-
 /* Waits for 'events' of 'fd' until 'until_us'.  Returns 0 or an errno:
- * ECANCELED if 'control' was told to stop. */
+ * ECANCELED if 'control' was stopped. */
 static int
 channel_wait(struct control *control, int fd, short events, int64_t until_us)
 {
-    static const struct event_class class = { waiting_wait, waiting_run };
-    struct waiting waiting = { .fd = fd, .events = events };
-    struct event_loop loop;
-    int error = 0;
+    struct pollfd fds[] = {
+        { .fd = fd, .events = events },
+        { .fd = control ? control_signal_fd(control) : -1, .events = POLLIN },
+    };
 
-    event_loop_init(&loop, control, control_stopped);
-    event_loop_add(&loop, &class, &waiting);
-    do {
-        error = event_loop_run(&loop, until_us);
-    } while (!error && !waiting.ready && clock_monotonic_us() < until_us);
-    event_loop_uninit(&loop);
-    return error ? error : waiting.ready ? 0 : ETIMEDOUT;
-}
+    while (!fds[0].revents) {
+        int64_t left_us = until_us - clock_monotonic_us();
 
-/* A frame that channel_await() waits for. */
-struct awaited {
-    bool done;
-    char *refusal;              /* The text of FRAME_ABORT, or NULL. */
-};
-
-static bool
-is_awaited(void *awaited_, const struct link *link)
-{
-    const struct awaited *awaited = awaited_;
-
-    return !awaited->done;
-}
-
-static char *
-end_awaited(void *awaited_, struct link *link)
-{
-    struct awaited *awaited = awaited_;
-
-    awaited->done = true;
-    awaited->refusal = link->frame.type == FRAME_ABORT
-                       ? dispatch_abort(NULL, link) : NULL;
-    return NULL;
+        if (left_us <= 0) {
+            return ETIMEDOUT;
+        }
+        if (poll(fds, 2, left_us / 1000 + 1) < 0 && errno != EINTR) {
+            return errno;
+        }
+        if (fds[1].revents) {
+            control_run(control);
+            if (control_stopped(control)) {
+                return ECANCELED;
+            }
+        }
+    }
+    return 0;
 }
 
 /* Receives one frame, of 'type', which is then in the link.  Returns NULL or a
  * message: the text of a FRAME_ABORT, or what was wrong.  Sets '*final' if
- * another attempt is of no use, or if the control was told to stop. */
+ * another attempt is of no use, or if the control was stopped. */
 static char *
 channel_await(struct control *control, struct link *link,
               enum frame_type type, int64_t until_us, bool *final)
 {
-    struct dispatcher dispatcher = {
-        .may_receive = is_awaited,
-        .handlers = {
-            [FRAME_ABORT] = { dispatch_keep_payload, end_awaited },
-        },
-    };
-    struct awaited awaited = { .done = false };
+    struct dispatch_awaited awaited = { .done = false };
     char *error;
 
-    dispatcher.handlers[type].end = end_awaited;
-    while (dispatch_frames(link, &dispatcher, &awaited, &error)
-           == DISPATCH_AGAIN) {
+    while (dispatch_await(link, type, &awaited, &error) == DISPATCH_AGAIN) {
         int status;
 
         if (awaited.done) {

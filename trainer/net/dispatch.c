@@ -57,3 +57,37 @@ dispatch_ignore(void *aux, struct link *link)
 {
     return NULL;
 }
+
+static bool
+is_awaited(void *awaited_, const struct link *link)
+{
+    const struct dispatch_awaited *awaited = awaited_;
+
+    return !awaited->done;
+}
+
+static char *
+end_awaited(void *awaited_, struct link *link)
+{
+    struct dispatch_awaited *awaited = awaited_;
+
+    awaited->done = true;
+    awaited->refusal =
+        link->frame.type == FRAME_ABORT ? dispatch_abort(NULL, link) : NULL;
+    return NULL;
+}
+
+enum dispatch_result
+dispatch_await(struct link *link, enum frame_type type,
+               struct dispatch_awaited *awaited, char **errorp)
+{
+    struct dispatcher dispatcher = {
+        .may_receive = is_awaited,
+        .handlers = {
+            [FRAME_ABORT] = { dispatch_keep_payload, end_awaited },
+        },
+    };
+
+    dispatcher.handlers[type].end = end_awaited;
+    return dispatch_frames(link, &dispatcher, awaited, errorp);
+}

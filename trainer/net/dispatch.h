@@ -58,6 +58,17 @@ enum dispatch_result {
 enum dispatch_result dispatch_frames(struct link *, const struct dispatcher *,
                                      void *aux, char **errorp);
 
+/* Receives one frame of 'type', or a FRAME_ABORT; no other is allowed, and
+ * none after it is received.  '*awaited' begins as zeros. */
+struct dispatch_awaited {
+    bool done;     /* The frame is in the link. */
+    char *refusal; /* The text of a FRAME_ABORT, or NULL. */
+};
+
+enum dispatch_result dispatch_await(struct link *, enum frame_type type,
+                                    struct dispatch_awaited *awaited,
+                                    char **errorp);
+
 /* Handlers for many: keeps the body in the link; returns the text of a
  * FRAME_ABORT; does nothing. */
 char *dispatch_keep_payload(void *aux, struct link *);

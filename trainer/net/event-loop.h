@@ -67,7 +67,7 @@ void event_loop_add(struct event_loop *, const struct event_class *,
 
 /* Polls once, at most until 'until_us' of clock_monotonic_us(), and runs the
  * sources for which something has happened.  Returns 0, ECANCELED if the
- * process was told to stop, without running a source, or another errno. */
+ * process was stopped, without running a source, or another errno. */
 int event_loop_run(struct event_loop *, int64_t until_us);
 
 /* event_loop_wake() ends the poll, from any thread, once the first function

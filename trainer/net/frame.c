@@ -10,7 +10,6 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "trainer/net/keys.h"
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/shard.h"
 
@@ -23,8 +22,7 @@
 /* How long the payload of a kind is. */
 enum payload {
     PAYLOAD_NONE,
-    PAYLOAD_WORDS,              /* 'n' words of 4 bytes. */
-    PAYLOAD_KEYS,
+    PAYLOAD_WORDS, /* 'n' words of 4 bytes. */
     PAYLOAD_TEXT,
     PAYLOAD_SCHEME,
 };
@@ -70,10 +68,6 @@ static const struct kind {
     [FRAME_PAUSE] = { "rest" },
     [FRAME_PEER] = { "peer", BODY(peer, n), WORDS(peer) },
     [FRAME_KEY_ITEMS] = { "key_items", BODY(items, n), WORDS(items) },
-    [FRAME_UPDATE_KEYS] = { "update_keys", BODY(keys, flags), PAYLOAD_KEYS },
-    [FRAME_READ_KEYS] = { "read_keys", BODY(keys, flags), PAYLOAD_KEYS },
-    [FRAME_VALUES] = { "values", BODY(values, n), WORDS(values) },
-    [FRAME_ACK] = { "ack" },
 };
 
 /* The wire has no padding: members follow each other in descending alignment,
@@ -106,9 +100,6 @@ right_payload_length(const struct frame *frame, size_t length)
     case PAYLOAD_WORDS:
         memcpy(&n, (const uint8_t *) frame + kind->n_at, sizeof n);
         return (size_t) n * sizeof(float);
-    case PAYLOAD_KEYS:
-        return keys_length(frame->keys.n, frame->keys.key_size)
-               + (size_t) frame->keys.n * frame->keys.width * sizeof(float);
     case PAYLOAD_TEXT:
         return length < FRAME_MAX_TEXT ? length : FRAME_MAX_TEXT;
     case PAYLOAD_SCHEME:
@@ -160,11 +151,11 @@ frame_check_envelope(const uint8_t envelope[FRAME_ENVELOPE_LENGTH],
 
     memcpy(&magic, envelope + 4, 2);
     if (magic != FRAME_MAGIC) {
-        return message("frame: begins with %#06x, %#06x is allowed", magic,
+        return message("frame: begins with %#06x; expected %#06x", magic,
                        FRAME_MAGIC);
     }
     if (envelope[6] != FRAME_VERSION) {
-        return message("frame: wire version %d, version %d is allowed",
+        return message("frame: wire version %d; expected version %d",
                        envelope[6], FRAME_VERSION);
     }
     if (envelope[7] >= FRAME_N_TYPES || !kinds[envelope[7]].name) {
@@ -172,16 +163,6 @@ frame_check_envelope(const uint8_t envelope[FRAME_ENVELOPE_LENGTH],
     }
     *head_length = frame_head_length(envelope[7]);
     return NULL;
-}
-
-/* Returns true if 'hello' may have fewer parameters than servers: values may
- * be those of keys.  Heartbeats have the numbers of the job that they are
- * for. */
-static bool
-may_lack_parameters(const struct frame_hello *hello)
-{
-    return hello->channel == FRAME_STORE || hello->channel == FRAME_NODES
-           || (hello->channel == FRAME_CONTROL && hello->key_space);
 }
 
 static char *
@@ -194,7 +175,7 @@ check_hello(const struct frame_hello *hello)
                        hello->n_workers);
     }
     if (hello->shard >= hello->n_shards
-        || (!may_lack_parameters(hello)
+        || (hello->channel != FRAME_NODES
             && hello->n_shards > hello->n_parameters)) {
         return message("hello: shard %u of %u of %llu parameters",
                        hello->shard, hello->n_shards,
@@ -217,13 +198,11 @@ check_hello(const struct frame_hello *hello)
     }
     if (hello->channel >= FRAME_N_CHANNELS
         || !optimiser_by_number(hello->optimiser)
-        || (hello->channel == FRAME_STORE && !hello->width)
-        || hello->width > FRAME_MAX_WIDTH
         || hello->n_statistics > FRAME_MAX_UPDATE / sizeof(float)) {
-        return message("hello: channel %u, optimiser %u, %u values a key, %u "
-                       "statistics: not known",
-                       hello->channel, hello->optimiser, hello->width,
-                       hello->n_statistics);
+        return message("hello: channel %u, optimiser %u, %llu statistics: not "
+                       "known",
+                       hello->channel, hello->optimiser,
+                       (unsigned long long) hello->n_statistics);
     }
     return NULL;
 }
@@ -250,18 +229,10 @@ check_body(const struct frame *frame)
     }
     if (kind->payload == PAYLOAD_WORDS) {
         memcpy(&n, (const uint8_t *) frame + kind->n_at, sizeof n);
-    } else if (kind->payload == PAYLOAD_KEYS) {
-        n = frame->keys.n;
-        if (frame->keys.key_size > 8 || frame->keys.width > FRAME_MAX_WIDTH) {
-            return message("%s: keys of %d bytes with %d values, at most 8 "
-                           "and %d are allowed", kind->name,
-                           frame->keys.key_size, frame->keys.width,
-                           FRAME_MAX_WIDTH);
-        }
     }
-    return n > FRAME_MAX_FLOATS
-           ? message("%s: %u values, at most %u are allowed", kind->name, n,
-                     FRAME_MAX_FLOATS) : NULL;
+    return n > FRAME_MAX_FLOATS ? message("%s: %u values; expected at most %u",
+                                          kind->name, n, FRAME_MAX_FLOATS)
+                                : NULL;
 }
 
 char *
@@ -304,7 +275,7 @@ frame_hello_agrees(const struct frame_hello *a, const struct frame_hello *b)
     same.epoch = b->epoch;
     same.sequence = b->sequence;
     same.rewind = b->rewind;
-    /* frame_decode() has checked it; that of an own hello is not set. */
+    /* frame_decode() has checked it; the token of an own hello is not set. */
     memcpy(same.token, b->token, sizeof same.token);
     return !memcmp(&same, b, sizeof same);
 }

@@ -6,7 +6,7 @@
 /* The messages of the trainer: one envelope, and a typed body per kind.
  *
  * Both directions of a connection are sequences of frames.  A frame is an
- * envelope, the body of its kind, and a payload of values, keys or text.
+ * envelope, the body of its kind, and a payload of values or text.
  * Numbers are little-endian; there is no padding.
  *
  *    offset  bytes  field of the envelope
@@ -14,8 +14,7 @@
  *         4      2  FRAME_MAGIC
  *         6      1  FRAME_VERSION
  *         7      1  kind
- *         8      8  sequence number of the sender's update, request or
- *                   gradient, from 1; an answer repeats it
+ *         8      8  sequence number of the sender's gradient, from 1
  *        16      4  check sum: low half of the XXH3 (64 bits) of the 16 bytes
  *                   before and of the body
  *
@@ -38,9 +37,9 @@
  *
  * A pushed gradient is answered with the next weights, so that an iteration is
  * one exchange.  Both may come in parts.  Each part ends where the one before
- * began: the gradient of the last layers is known first.  Gradients and
- * updates are numbered per worker and server, so that one that is sent again
- * over a new connection is not applied twice.
+ * began: the gradient of the last layers is known first.  Gradients are
+ * numbered per worker and server, so that one that is sent again over a new
+ * connection is not applied twice.
  *
  * Under the scheme "groups" workers have a central server and, for gradients,
  * a group server, which pushes their mean to the central one:
@@ -61,20 +60,12 @@
  *    FRAME_PEER         both    peer          n floats
  *    FRAME_KEY_ITEMS    both    items         n words of 4 bytes
  *
- * Of a store, where workers push and pull at any time:
- *
- *    FRAME_UPDATE_KEYS  worker  keys          keys, n * width floats
- *    FRAME_READ_KEYS    worker  keys          keys
- *    FRAME_VALUES       server  values        n floats: answers 'sequence'
- *    FRAME_ACK          server  -             all updates up to 'sequence' are
- *                                             made
- *
- * Keys are coded as in keys.h.  A frame that is wrong in any way ends its
- * connection, and so does one of another version.
+ * A frame that is wrong in any way ends its connection, and so does one of
+ * another version.
  *
  * FRAME_HELLO, FRAME_ENLIST and FRAME_JOIN begin connections, and have the
- * token of the job (token.h): frame_encode() writes that of this process, and
- * frame_decode() refuses another one.
+ * token of the job (token.h): frame_encode() writes the token of this process,
+ * and frame_decode() refuses another one.
  *
  * Plain data; no other state than the token. */
 
@@ -86,7 +77,7 @@
 #include "trainer/schemes/shard.h"
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 7
+#define FRAME_VERSION 8
 #define FRAME_ENVELOPE_LENGTH 20
 #define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
 
@@ -95,16 +86,12 @@
 #define FRAME_MAX_FLOATS ((uint32_t) SHARD_MAX)
 #define FRAME_MAX_TEXT 256
 #define FRAME_SCHEME_LENGTH 40
-#define FRAME_MAX_WIDTH 4096
 
-/* Longest payload of the frames of a store and of peers: it fits into a
- * processor's cache and takes effect as a whole or not at all. */
+/* Longest payload of the frames of peers and nodes: it fits into a processor's
+ * cache and takes effect as a whole or not at all. */
 #ifndef FRAME_MAX_UPDATE
 #define FRAME_MAX_UPDATE ((size_t) 1 << 17)
 #endif
-
-/* Flag of updates. */
-#define FRAME_MORE 2            /* More follows: no need for a FRAME_ACK. */
 
 /* In a hello of FRAME_PEERS: factorisation without a store of keys. */
 #define FRAME_SCHEME_MANUAL UINT32_MAX
@@ -118,11 +105,7 @@ enum frame_type {
     FRAME_WEIGHTS,
     FRAME_BYE,
     FRAME_ABORT,
-    FRAME_UPDATE_KEYS = 9, /* There are no types 7 and 8. */
-    FRAME_READ_KEYS,
-    FRAME_VALUES,
-    FRAME_ACK,
-    FRAME_WELCOME,
+    FRAME_WELCOME = 13, /* There are no types 7 to 12. */
     FRAME_HEARTBEAT,
     FRAME_PART,
     FRAME_SCHEME,
@@ -143,11 +126,10 @@ enum frame_type {
 
 /* What a connection is for. */
 enum frame_channel {
-    FRAME_TRAINING,             /* Gradients for weights, by a scheme. */
-    FRAME_STORE,                /* Pushes and pulls. */
-    FRAME_CONTROL,              /* Heartbeats. */
-    FRAME_PEERS,                /* Training without a server. */
-    FRAME_NODES,                /* Keys that move. */
+    FRAME_TRAINING, /* Gradients for weights, by a scheme. */
+    FRAME_CONTROL,  /* Heartbeats. */
+    FRAME_PEERS,    /* Training without a server. */
+    FRAME_NODES,    /* Keys that move. */
     FRAME_N_CHANNELS
 };
 
@@ -156,9 +138,9 @@ enum frame_channel {
 struct frame_hello {
     uint32_t rank, n_workers;
     uint32_t shard, n_shards;   /* Of the receiver; among peers its rank. */
-    uint64_t n_parameters;      /* Of the whole model; 0: only keys. */
+    uint64_t n_parameters;      /* Of the whole model; FRAME_NODES: 0. */
     uint64_t seed;              /* Of model and data. */
-    uint64_t key_space;         /* Keys are less; divided among servers. */
+    uint64_t n_keys;            /* FRAME_NODES. */
     uint64_t batch;             /* FRAME_PEERS: samples of an iteration. */
     uint64_t target;            /* FRAME_PEERS: epochs, where all must know
                                  * them. */
@@ -166,12 +148,11 @@ struct frame_hello {
                                  * FRAME_PEERS: 1 if samples are divided by
                                  * label, otherwise 0. */
     float learning_rate, momentum, weight_decay;
-    uint32_t width;             /* FRAME_STORE: values of a key. */
     uint32_t optimiser;         /* optimiser_number(). */
     uint32_t scheme;            /* FRAME_PEERS: number of the scheme;
                                  * FRAME_NODES: enum key_variant. */
     uint32_t channel;           /* enum frame_channel. */
-    uint32_t n_statistics;      /* FRAME_TRAINING, first server: values of a
+    uint64_t n_statistics;      /* FRAME_TRAINING, first server: values of a
                                  * FRAME_STATISTICS, FRAME_MAX_UPDATE bytes
                                  * at most. */
 
@@ -255,14 +236,6 @@ struct frame_range {
     uint32_t n;                 /* Values. */
 };
 
-struct frame_keys {
-    uint64_t first;             /* First key. */
-    uint32_t n;                 /* Keys. */
-    uint16_t width;             /* Values of a key; 0: none follow. */
-    uint8_t key_size;           /* Bytes of each other key: keys.h. */
-    uint8_t flags;              /* Of FRAME_UPDATE_KEYS. */
-};
-
 struct frame {
     enum frame_type type;
     uint64_t sequence;          /* 0 if the kind has none. */
@@ -297,7 +270,6 @@ struct frame {
         struct frame_peer peer;
         struct frame_key_items items;
         struct frame_range range;
-        struct frame_keys keys;
         struct {
             uint32_t n;         /* Values. */
         } values;

@@ -338,22 +338,6 @@ link_send_copy(struct link *link, struct frame *frame, const void *body)
 }
 
 void *
-link_send_keys(struct link *link, struct frame *frame, const void *keys,
-               size_t length, const void *values)
-{
-    void *space = NULL;
-
-    add_head(link, frame);
-    if (keys) {
-        add_data(link, keys, length, false);
-    } else {
-        space = add_space(link, length);
-    }
-    add_data(link, values, frame->payload_length - length, false);
-    return space;
-}
-
-void *
 link_send_space(struct link *link, struct frame *frame)
 {
     add_head(link, frame);

@@ -89,7 +89,7 @@ int link_tune(int fd, const char *congestion);
 void link_set_low_water(int fd, size_t left, int *low_water);
 
 /* Accepts a connection of 'listener' and prepares it for a link.  Returns 0,
- * EAGAIN if there is none, or another errno. */
+ * EAGAIN if no connection waits, or another errno. */
 int link_accept(struct link *, int listener, const char *congestion);
 
 /* Marks the traffic of 'fd' as control traffic, if the system allows it. */
@@ -107,13 +107,9 @@ void link_keep_payload(struct link *);
  * true for up to FRAME_MAX_UPDATE bytes if link_idle(). */
 bool link_has_space(const struct link *, size_t copied);
 
-/* Queue a frame.  link_send_keys() takes a payload in two parts: 'length'
- * bytes of keys, and the rest.  If 'keys' is null it returns the memory, in
- * the link, to which they must be written before the next call. */
+/* Queue a frame. */
 void link_send(struct link *, struct frame *, const void *payload);
 void link_send_copy(struct link *, struct frame *, const void *payload);
-void *link_send_keys(struct link *, struct frame *, const void *keys,
-                     size_t length, const void *values);
 
 /* Queues a frame and returns the memory, in the link, to which its payload
  * must be written before the next call. */

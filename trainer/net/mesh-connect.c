@@ -31,9 +31,8 @@ struct greeting {
     struct meeting *meeting;
     int rank; /* Of a lower rank, or -1: not known yet. */
     struct link link;
-    bool connected;   /* The kernel has connected it. */
-    bool done;        /* The awaited frame is in the link. */
-    char *refusal;    /* Text of the other end's abort, or NULL. */
+    bool connected; /* The kernel has connected it. */
+    struct dispatch_awaited awaited;
     int64_t until_us; /* When to connect again, while there is no
                        * connection; when to close, without a
                        * hello. */
@@ -63,7 +62,7 @@ fail(struct meeting *m, char *error)
     }
 }
 
-/* Makes the link of 'g' that of 'rank'. */
+/* Makes the link of 'g' the link of 'rank'. */
 static void
 seat(struct greeting *g, int rank)
 {
@@ -75,37 +74,12 @@ seat(struct greeting *g, int rank)
     m->until_us = clock_monotonic_us() + m->config->connect_us;
 }
 
-static bool
-greeting_may_receive(void *g_, const struct link *link)
-{
-    const struct greeting *g = g_;
-
-    return !g->done;
-}
-
-static char *
-end_awaited(void *g_, struct link *link)
-{
-    struct greeting *g = g_;
-
-    g->done = true;
-    g->refusal =
-        link->frame.type == FRAME_ABORT ? dispatch_abort(NULL, link) : NULL;
-    return NULL;
-}
-
 /* Returns false if the connection is of no use. */
 static bool
 receive(struct greeting *g, enum frame_type type, char **errorp)
 {
-    struct dispatcher dispatcher = { .may_receive = greeting_may_receive };
-
-    dispatcher.handlers[type].end = end_awaited;
-    if (type == FRAME_WELCOME) {
-        dispatcher.handlers[FRAME_ABORT] =
-            (struct frame_handler){ dispatch_keep_payload, end_awaited };
-    }
-    return dispatch_frames(&g->link, &dispatcher, g, errorp) == DISPATCH_AGAIN;
+    return dispatch_await(&g->link, type, &g->awaited, errorp)
+           == DISPATCH_AGAIN;
 }
 
 /* Closes a connection to a lower rank, which may not run yet. */
@@ -158,7 +132,7 @@ call_wait(void *g_, short *events, int64_t *until_us)
 {
     const struct greeting *g = g_;
 
-    if (g->link.fd < 0 && !g->done) {
+    if (g->link.fd < 0 && !g->awaited.done) {
         *until_us = g->until_us;
     }
     *events = g->connected ? POLLIN : POLLOUT;
@@ -178,11 +152,11 @@ call_run(void *g_, short revents)
     } else if (!receive(g, FRAME_WELCOME, &error)) {
         free(error);
         retry_later(g);
-    } else if (g->refusal) {
+    } else if (g->awaited.refusal) {
         fail(g->meeting,
              message("peer %d (%s): %s", g->rank,
-                     g->meeting->config->names[g->rank], g->refusal));
-    } else if (g->done) {
+                     g->meeting->config->names[g->rank], g->awaited.refusal));
+    } else if (g->awaited.done) {
         seat(g, g->rank);
     }
 }
@@ -247,17 +221,18 @@ guest_wait(void *g_, short *events, int64_t *until_us)
     return g->link.fd;
 }
 
-/* A peer that was too slow connects again; what is no peer gets a reason. */
+/* A peer that was too slow connects again; a connection of another program
+ * gets an error. */
 static void
 guest_run(void *g_, short revents)
 {
     struct greeting *g = g_;
     char *error = NULL;
 
-    if (!receive(g, FRAME_HELLO, &error)) {
+    if (!receive(g, FRAME_HELLO, &error) || g->awaited.refusal) {
         refuse(g, error ? error : "closed the connection");
         free(error);
-    } else if (g->done) {
+    } else if (g->awaited.done) {
         welcome(g);
     } else if (clock_monotonic_us() >= g->until_us) {
         link_close(&g->link);
@@ -265,7 +240,7 @@ guest_run(void *g_, short revents)
 }
 
 /* Returns a place for a guest.  If all are taken, the oldest guest loses its
- * own: a peer says hello at once. */
+ * own: a peer sends its hello at once. */
 static struct greeting *
 make_place(struct meeting *m)
 {
@@ -303,7 +278,8 @@ listener_run(void *m_, short revents)
         struct greeting *g = make_place(m);
 
         g->link = link;
-        g->done = false;
+        free(g->awaited.refusal);
+        g->awaited = (struct dispatch_awaited){ .done = false };
         g->until_us = clock_monotonic_us() + HELLO_US;
     }
 }
@@ -408,7 +384,7 @@ mesh_connect(const struct peer_net_config *config, int listener,
     event_loop_uninit(&loop);
     for (int i = 0; i < N_GREETINGS; i++) {
         link_close(&m->greetings[i].link);
-        free(m->greetings[i].refusal);
+        free(m->greetings[i].awaited.refusal);
     }
     error = m->error;
     free(m);

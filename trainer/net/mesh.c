@@ -207,7 +207,7 @@ static char *
 begin_message(void *end_, struct link *link)
 {
     if (link->frame.payload_length > FRAME_MAX_UPDATE) {
-        return message("%s: %zu bytes, at most %zu are allowed",
+        return message("%s: %zu bytes; expected at most %zu",
                        frame_type_name(link->frame.type),
                        link->frame.payload_length, FRAME_MAX_UPDATE);
     }
@@ -402,8 +402,8 @@ peer_net_wake(struct peer_net *net)
 }
 
 /* Lets what was sent arrive: when a socket is closed with bytes that were not
- * read, the kernel drops what it has not sent yet, such as who has died. Reads
- * until the other ends have ended, too. */
+ * read, the kernel drops what it has not sent yet, such as the rank that has
+ * died.  Reads until the other ends have ended, too. */
 static void
 send_last(struct peer_net *net)
 {

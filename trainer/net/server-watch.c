@@ -20,7 +20,7 @@
 #include "trainer/process/control.h"
 #include "trainer/process/report.h"
 
-#define MAX_PENDING 16          /* Beats whose round trip is measured. */
+#define MAX_PENDING 16          /* Beats in flight that are measured. */
 #define MAX_TRIPS 16384         /* Round trips in the report: the last ones. */
 
 struct target {

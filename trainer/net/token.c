@@ -74,9 +74,9 @@ token_load(const char *file)
     }
     error = file ? read_word(file, word, sizeof word) : NULL;
     if (!error && !parse(file ? word : variable, own)) {
-        error = message("%s: not a token, %d hexadecimal digits are allowed",
-                        file ? "--token-file" : TOKEN_VARIABLE,
-                        2 * TOKEN_LENGTH);
+        error =
+            message("%s: not a token; expected %d hexadecimal digits",
+                    file ? "--token-file" : TOKEN_VARIABLE, 2 * TOKEN_LENGTH);
     }
     return error;
 }

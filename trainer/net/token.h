@@ -15,7 +15,7 @@
  * begin a connection contain it (frame.h), and one that has another token is
  * refused with one line.  Processes that have none accept others that have
  * none.  The token travels in plain text, like everything that a job sends: it
- * does not protect against those who read the network.
+ * does not protect against attackers that read the network.
  *
  *    char *token = token_create();           // By the launcher.
  *

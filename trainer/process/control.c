@@ -116,8 +116,10 @@ take_line(struct control *control, const char *line)
         control->target = until;
         control->n_targets += until > 0;
     } else {
-        fprintf(stderr, "standard input: \"%s\", \"until ITERATIONS\", "
-                "\"peers HOST:PORT,...\" and \"stop\" are allowed\n", line);
+        fprintf(stderr,
+                "standard input: \"%s\"; expected \"until ITERATIONS\", "
+                "\"peers HOST:PORT,...\" or \"stop\"\n",
+                line);
     }
 }
 
@@ -161,6 +163,18 @@ control_run(struct control *control)
             control->at_end = true;
         }
     }
+}
+
+void
+control_wait(struct control *control)
+{
+    struct pollfd fds[2] = {
+        { .fd = signal_fd, .events = POLLIN },
+        { .fd = control_input_fd(control), .events = POLLIN },
+    };
+
+    poll(fds, 2, -1);
+    control_run(control);
 }
 
 bool

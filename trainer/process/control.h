@@ -34,8 +34,9 @@ void control_destroy(struct control *);
 int control_signal_fd(const struct control *);
 int control_input_fd(const struct control *);
 
-/* Reads signals and commands, without waiting. */
+/* Reads signals and commands, without waiting; waits for one. */
 void control_run(struct control *);
+void control_wait(struct control *);
 
 bool control_stopped(const struct control *);   /* "stop" or a signal. */
 bool control_ended(const struct control *);     /* Or the input's end. */

@@ -12,7 +12,7 @@
 
 #define NVML_FILE "libnvidia-ml.so.1"
 #define MAX_PROCESSES 256       /* Of one GPU. */
-#define MIN_US 100000           /* Between two uses of NVML. */
+#define MIN_US 100000           /* Time between two reads by NVML, us. */
 
 /* The part of NVML's stable interface that is used: the header is not needed
  * to build. */

@@ -162,9 +162,9 @@ has_word(const char *words, const char *word)
     return false;
 }
 
-/* Finds where a hierarchy of cgroups is mounted: that of 'controller', or if
- * that is NULL, v2.  Stores the mount's folder, and the cgroup that is visible
- * there. */
+/* Finds where a hierarchy of cgroups is mounted: the mount of 'controller', or
+ * if 'controller' is NULL, of v2.  Stores the mount's folder, and the cgroup
+ * that is visible there. */
 static bool
 find_mount(struct machine_use *use, const char *controller,
            char mount[PATH_MAX], char top[PATH_MAX])

@@ -45,8 +45,8 @@
  * worker has to wait.
  *
  * machine_memory_left() is for allocations: MemAvailable, or less by the
- * memory.max of a cgroup (v2) above this process, whose inactive pages of
- * files the kernel would give up.
+ * memory.max of a cgroup (v2) above this process.  The kernel would give up
+ * inactive pages of files there.
  *
  * One thread.  No function fails. */
 

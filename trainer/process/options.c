@@ -39,7 +39,7 @@ add_server(const char *text, void *options)
     struct options *o = options;
 
     if (o->n_servers >= OPTIONS_MAX_SERVERS) {
-        return message("at most %d are allowed", OPTIONS_MAX_SERVERS);
+        return message("expected at most %d", OPTIONS_MAX_SERVERS);
     }
     o->servers[o->n_servers++] = text;
     return *text ? NULL : message("\"\" is not HOST:PORT");
@@ -126,24 +126,26 @@ static const struct option_row rows[] = {
       .deflt = "32x32x3", .parse = parse_image, .modes = TRAINS,
       .help = "cifarnet and resnet32: size of generated samples" },
     { "features", OPTION_INTEGER, AT(features), 1, 1 << 30, "N", "1024",
-      .modes = TRAINS, .help = "linear: number of features of a sample" },
+      .modes = LEARNS, .help = "linear: number of features of a sample" },
     { "loss", OPTION_WORD, AT(loss), .value = "logistic|hinge",
-      .deflt = "logistic", .modes = TRAINS,
+      .deflt = "logistic", .modes = LEARNS,
       .help = "linear: loss function of logistic regression or of a support "
               "vector machine" },
-    { "batch", OPTION_INTEGER, AT(batch), 1, 65536, "N", "64", .modes = TRAINS,
-      .help = "batch size of an iteration over all workers, samples" },
+    { "batch", OPTION_INTEGER, AT(batch), 1, 65536, "N", "64", .modes = LEARNS,
+      .help = "batch size of an iteration over all workers, samples; of nodes "
+              "only with the task linear, like momentum and optimiser" },
     { "learning-rate", OPTION_REAL, AT(learning_rate), 1e-9, 1e3, "X", "0.05",
       .modes = LEARNS, .help = "learning rate of SGD" },
     { "momentum", OPTION_REAL, AT(momentum), 0, 0.9999, "X", "0.9",
-      .modes = TRAINS,
+      .modes = LEARNS,
       .help = "share of the previous step that is added to the next" },
     { "optimiser", OPTION_WORD, AT(optimiser),
       .value = "sgd|momentum|adagrad|adam", .deflt = "momentum",
-      .modes = TRAINS,
+      .modes = LEARNS,
       .help = "optimiser that servers or peers apply to gradients" },
-    { "task", OPTION_WORD, AT(task), .value = "factorise|knowledge|skipgram",
-      .deflt = "factorise", .modes = ROLE_NODE, .help = "task to train" },
+    { "task", OPTION_WORD, AT(task),
+      .value = "factorise|knowledge|skipgram|linear", .deflt = "factorise",
+      .modes = ROLE_NODE, .help = "task to train" },
     { "dimension", OPTION_INTEGER, AT(dimension), 1, 1024, "N", "100",
       .modes = ROLE_NODE,
       .help = "dimension of vectors; complex vectors have twice as many "
@@ -208,7 +210,7 @@ static const struct option_row rows[] = {
               "ssp[,staleness=S], essp[,staleness=S], "
               "backup[,backups=B][,pieces=P], static,ratios=R0:R1..., "
               "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
-              "groups[,groups=G][,tau=T]" },
+              "groups[,groups=G|max=G][,tau=T]" },
     { "central", OPTION_TEXT, AT(central), .value = "HOST:PORT",
       .modes = ROLE_SERVER,
       .help = "serve one group of the server at this address, which has "
@@ -227,11 +229,6 @@ static const struct option_row rows[] = {
     { "policy-every", OPTION_REAL, AT(policy_every), 0.001, 1e6, "S", "120",
       .modes = ROLE_PEER,
       .help = "netmax-published: interval of policies, seconds" },
-    { "push", OPTION_WORD, AT(push), .value = "dense|sparse", .deflt = "dense",
-      .modes = ROLE_WORKER | ROLE_TRAIN,
-      .help = "push the gradient of all parameters; sparse: linear: only of "
-              "the features in the batch, and pull only those, "
-              "asynchronously" },
     { "overlap", OPTION_WORD, AT(overlap), .value = "on|off", .deflt = "on",
       .modes = ROLE_WORKER | ROLE_TRAIN,
       .help = "send gradients in parts while others are computed" },
@@ -459,9 +456,6 @@ check_train(const struct options *o)
     if (o->sync.class == &sync_groups && o->n_team_servers > 1) {
         return message("--servers: \"groups\" has one server");
     }
-    if (o->checkpoint && !strcmp(o->push, "sparse")) {
-        return message("--checkpoint: \"sparse\" of --push has none");
-    }
     return check_server(o);
 }
 
@@ -507,7 +501,7 @@ check_together(struct options *o)
     if (n_known && n_servers > n_known) {
         return message("--server: more servers than parameters");
     }
-    if (n_known && n_servers && strcmp(o->push, "sparse")) {
+    if (n_known && n_servers) {
         error = shard_check(n_known, n_servers);
     }
     if (error) {
@@ -517,10 +511,6 @@ check_together(struct options *o)
                         why);
         free(why);
         return error;
-    }
-    if (!strcmp(o->push, "sparse") && !is_model(o, "linear")) {
-        return message("--push: \"sparse\" is for the model \"linear\", not "
-                       "\"%s\"", o->model);
     }
     return check_data(o);
 }
@@ -573,20 +563,17 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
     return error || *help ? error : check_together(o);
 }
 
-size_t
-options_arguments(const struct options *o, enum role role, char *argv[])
+void
+options_arguments(const struct options *o, enum role role,
+                  void (*add)(void *aux, char *argument), void *aux)
 {
-    size_t n = 0;
-
     for (size_t i = 0; rows[i].name; i++) {
         if (o->given.seen[i] && (!rows[i].modes || rows[i].modes & role)) {
-            argv[n++] = o->given.text[i]
-                        ? message("--%s=%s", rows[i].name, o->given.text[i])
-                        : message("--%s", rows[i].name);
+            add(aux, o->given.text[i]
+                         ? message("--%s=%s", rows[i].name, o->given.text[i])
+                         : message("--%s", rows[i].name));
         }
     }
-    argv[n] = NULL;
-    return n;
 }
 
 static void

@@ -85,7 +85,6 @@ struct options {
     const char *backend;        /* A word of backend_open_named(). */
     const char *tf32;           /* "on", "convolutions" or "off". */
     const char *overlap;        /* "on" or "off". */
-    const char *push;           /* "dense" or "sparse". */
     int64_t n_threads;
 
     const char *task;           /* A word of node_task_find(). */
@@ -103,7 +102,7 @@ struct options {
     int64_t negatives;          /* Wrong ones beside each right one. */
     int64_t draws;              /* Of a wrong one, until one is here. */
     int64_t exchange;           /* Ratings that are exchanged at once. */
-    int64_t prefetch;           /* Samples whose keys are requested in
+    int64_t prefetch;           /* Samples with keys that are requested in
                                  * advance. */
 };
 
@@ -111,13 +110,13 @@ struct options {
  * those of 'argv'.  '*help' is true if help was asked for instead. */
 char *options_parse(int argc, char *argv[], struct options *, bool *help);
 
-/* Prints the options of the role, or the roles if there is none. */
+/* Prints the options of the role, or the roles without one. */
 void options_help(const struct options *);
 
-/* Stores the options that were given and that 'role' has, as malloc()'d
- * arguments "--NAME=VALUE" or "--NAME", and NULL after the last, in 'argv',
- * which has OPTION_MAX_ROWS + 1 elements.  Returns their number. */
-size_t options_arguments(const struct options *, enum role, char *argv[]);
+/* Calls add() with each option that was given and that 'role' has, as a
+ * malloc()'d argument "--NAME=VALUE" or "--NAME". */
+void options_arguments(const struct options *, enum role,
+                       void (*add)(void *aux, char *argument), void *aux);
 
 /* Of the samples, as model and data have it. */
 int options_n_inputs(const struct options *);

@@ -18,7 +18,7 @@
 
 #define WEIGHTS_US 1000000      /* Between two lines about first weights. */
 
-struct report {
+struct reporter {
     int64_t last_us;            /* Time of the last line of progress. */
     int64_t load_us;            /* Time of the last line about the load. */
     int64_t weights_us;         /* Time of the last line about first weights,
@@ -28,10 +28,10 @@ struct report {
     const char *cojob, *job;    /* Names that need no escaping. */
 };
 
-struct report *
-report_create(bool datagrams)
+struct reporter *
+reporter_create(bool datagrams)
 {
-    struct report *report = allocate(1, sizeof *report);
+    struct reporter *report = allocate(1, sizeof *report);
     const char *rundir = getenv("STAGECOACH_RUNDIR");
     size_t length;
 
@@ -51,7 +51,7 @@ report_create(bool datagrams)
 }
 
 void
-report_destroy(struct report *report)
+reporter_destroy(struct reporter *report)
 {
     if (report) {
         if (report->fd >= 0) {
@@ -131,7 +131,7 @@ report_backend(const char *name)
 }
 
 void
-report_weights(struct report *report, uint64_t made, uint64_t n_parameters)
+report_weights(struct reporter *report, uint64_t made, uint64_t n_parameters)
 {
     int64_t now = clock_monotonic_us();
 
@@ -147,7 +147,7 @@ report_weights(struct report *report, uint64_t made, uint64_t n_parameters)
 }
 
 static void
-send_text(const struct report *report, const char *text, int length)
+send_text(const struct reporter *report, const char *text, int length)
 {
     sendto(report->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL,
            (const struct sockaddr *) &report->agent, sizeof report->agent);
@@ -156,7 +156,7 @@ send_text(const struct report *report, const char *text, int length)
 void
 report_control_port(uint16_t port)
 {
-    struct report *report = report_create(true);
+    struct reporter *report = reporter_create(true);
     char text[256 + NAME_PAIR_SIZE];
 
     if (report->fd >= 0) {
@@ -165,7 +165,7 @@ report_control_port(uint16_t port)
                            "\"job\": \"%s\", \"control_port\": %u}",
                            report->cojob, report->job, port));
     }
-    report_destroy(report);
+    reporter_destroy(report);
 }
 
 /* Returns true, and sets '*last_us' to now, if a line that was last printed at
@@ -185,7 +185,7 @@ take_turn(int64_t *last_us)
 /* The metric is the accuracy, if the model has one: early phases end at a
  * share of it.  Of the loss's fall, 90 % takes several times as long. */
 static void
-send_datagram(const struct report *report, const struct report_progress *p)
+send_datagram(const struct reporter *report, const struct report_progress *p)
 {
     bool accuracy = isfinite(p->accuracy);
     char text[512 + NAME_PAIR_SIZE];
@@ -203,8 +203,8 @@ send_datagram(const struct report *report, const struct report_progress *p)
 }
 
 void
-report_progress(struct report *report, const struct report_progress *p,
-                bool force)
+reporter_progress(struct reporter *report, const struct report_progress *p,
+                  bool force)
 {
     if (force) {
         report->last_us = clock_monotonic_us();
@@ -224,7 +224,7 @@ report_progress(struct report *report, const struct report_progress *p,
 }
 
 void
-report_load(struct report *report, const struct report_load *load)
+report_load(struct reporter *report, const struct report_load *load)
 {
     if (!take_turn(&report->load_us)) {
         return;

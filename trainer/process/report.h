@@ -18,7 +18,7 @@
 
 #define REPORT_MAX_HZ 20
 
-struct report;
+struct reporter;
 
 /* The state of a job after an iteration.  A number that is unknown is NAN,
  * and null in JSON. */
@@ -42,7 +42,7 @@ struct report_load {
                                  * use. */
 };
 
-/* An epoch of a task whose parameters are keys (tasks/node-task.h). */
+/* An epoch of a task with parameters in keys (tasks/node-task.h). */
 struct report_epoch {
     uint64_t epoch;             /* Epochs made. */
     uint64_t updates;           /* Samples of the epoch. */
@@ -60,8 +60,8 @@ struct report_epoch {
 void report_control_port(uint16_t port);
 
 /* 'datagrams': send them if STAGECOACH_COJOB and STAGECOACH_JOB are set. */
-struct report *report_create(bool datagrams);
-void report_destroy(struct report *);
+struct reporter *reporter_create(bool datagrams);
+void reporter_destroy(struct reporter *);
 
 void report_listening(const char *address, uint16_t port);
 void report_backend(const char *name);
@@ -71,10 +71,10 @@ void report_resumed(uint64_t iteration);
 
 /* First weights that were made, of a model of 'n_parameters'.  Rank 0 reports
  * them once a second, if it takes longer. */
-void report_weights(struct report *, uint64_t made, uint64_t n_parameters);
-void report_progress(struct report *, const struct report_progress *,
-                     bool force);
-void report_load(struct report *, const struct report_load *);
+void report_weights(struct reporter *, uint64_t made, uint64_t n_parameters);
+void reporter_progress(struct reporter *, const struct report_progress *,
+                       bool force);
+void report_load(struct reporter *, const struct report_load *);
 void report_epoch(const struct report_epoch *);
 
 /* At a node's end: accesses to keys, and keys that moved to the node. */

@@ -44,8 +44,8 @@ uint64_t checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards);
 /* Replaces the state of 'sync' by the last checkpoint that is not after
  * '*iteration'.  A damaged file is renamed to "....damaged" with one line on
  * standard error, and the last checkpoint before it is read; '*iteration'
- * becomes that of the one that was read.  Leaves 'sync' unchanged if there is
- * none, or if the file is of another training. */
+ * becomes the iteration of the checkpoint.  Leaves 'sync' unchanged without a
+ * file, or if it is of another training. */
 char *checkpoint_read(const char *dir, const struct frame_hello *,
                       uint64_t *iteration, const struct sync_class *,
                       struct sync *);

@@ -646,12 +646,15 @@ ps_client_create(const struct ps_client_config *config,
     static const struct event_class group_class = { group_wait, group_run };
     struct ps_client *client = allocate(1, sizeof *client);
     struct frame_hello hello = {
-        .rank = config->rank, .n_workers = config->n_workers,
-        .n_shards = config->n_servers, .n_parameters = config->n_parameters,
-        .seed = config->seed, .learning_rate = config->learning_rate,
+        .rank = config->rank,
+        .n_workers = config->n_workers,
+        .n_shards = config->n_servers,
+        .n_parameters = config->n_parameters,
+        .seed = config->seed,
+        .learning_rate = config->learning_rate,
         .momentum = config->momentum,
         .optimiser = optimiser_number(config->optimiser),
-        .width = 1, .channel = FRAME_TRAINING,
+        .channel = FRAME_TRAINING,
     };
     char *error = NULL;
 

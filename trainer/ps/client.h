@@ -48,12 +48,11 @@ struct optimiser_class;
 struct ps_client;
 struct sync_message;
 
-/* For this client and the one of store-client.h. */
 struct ps_client_config {
     const char *const *servers; /* "HOST:PORT", in the order of shards. */
     int n_servers;
     int rank, n_workers;
-    size_t n_parameters;        /* Of the dense vector; 0: there is none. */
+    size_t n_parameters;
     const struct optimiser_class *optimiser;
     float learning_rate, momentum;
     const char *congestion;     /* TCP congestion control, or NULL. */
@@ -61,9 +60,7 @@ struct ps_client_config {
     int64_t heartbeat_timeout_us;       /* Silence of a server that is a
                                          * failure; 0: none is, and no
                                          * heartbeats are sent. */
-    struct control *control;    /* Or NULL. */
-
-    /* For this one only. */
+    struct control *control;            /* Or NULL. */
     uint64_t seed;
     bool whole;                 /* Gradients leave in one piece each. */
     float *statistics;          /* Of the model: rank 0's go with its first
@@ -71,17 +68,12 @@ struct ps_client_config {
                                  * replaced before the weights of a
                                  * checkpoint. */
     uint32_t n_statistics;
-
-    /* For the one of a store only. */
-    uint64_t key_space;         /* Keys are less. */
-    uint32_t width;             /* Values of a key. */
 };
 
 enum ps_result {
     PS_OK,
-    PS_ENDED,                   /* This worker, or another one, was told to
-                                 * stop. */
-    PS_FAILED,                  /* '*errorp' is a message. */
+    PS_ENDED,  /* This worker, or another one, was stopped. */
+    PS_FAILED, /* '*errorp' is a message. */
 };
 
 /* Connects; retries for a while if servers are not there yet. */

@@ -4,8 +4,7 @@
 #define PS_SERVER_PRIVATE_H 1
 
 /* What the files of a server share: server.c has connections and members,
- * server-training.c the frames of a scheme, server-store.c those of a store,
- * trainer/groups/central.c those of group servers.
+ * server-training.c the frames of a scheme.
  *
  * A "conn" is a connection.  A "member" is a worker of the job, which may lose
  * its connection and come back with another one.  What a member sends is
@@ -27,9 +26,29 @@
 #include "trainer/schemes/sync.h"
 
 struct central;
-struct store;
+struct conn;
+struct server;
 
 #define MAX_EXTRA_HOSTS 8       /* Group servers beyond one per worker. */
+
+/* What the central server does with group servers, under the scheme "groups":
+ * trainer/groups/central.c.  A server with create()d state has 'central'. */
+struct central_class {
+    char *(*create)(struct server *, uint16_t port);
+    void (*destroy)(struct server *); /* All group servers have ended. */
+    void (*run)(struct server *);
+
+    /* The connection of a group server has ended; takes ownership of the
+     * reason, which may be null. */
+    void (*drop)(struct server *, struct conn *, char *why);
+    void (*rewind)(struct server *); /* The job has. */
+    bool (*has_group)(const struct server *, int rank);
+
+    /* For dispatchers: FRAME_ENLIST, which begins the connection of a group
+     * server, and what workers send about their groups. */
+    char *(*begin)(void *conn, struct link *);
+    char *(*end)(void *conn, struct link *);
+};
 
 struct conn {
     struct server *server;
@@ -45,15 +64,12 @@ struct conn {
     size_t sent_from;           /* Its next weights are sent from this
                                  * parameter on, to the shard's end. */
     bool bye;                   /* One side has said bye. */
-    bool owes_ack;              /* Updates were made and not acknowledged. */
-    bool more;                  /* The last update had FRAME_MORE. */
 };
 
 struct member {
-    bool ended;                 /* It has said bye. */
     bool joined;                /* Since the server's epoch began. */
     bool present;               /* Has a connection for data. */
-    uint64_t sequence;          /* Its last push or update that was made. */
+    uint64_t sequence;          /* Its last push that was made. */
     size_t from;                /* Its next gradient has arrived from this
                                  * parameter on, to the shard's end. */
     int64_t lost_us;            /* When it lost its connection; 0: it has
@@ -72,12 +88,10 @@ struct server {
     const struct sync_class *class;
     struct backend *backend;
     struct sync *sync;          /* Of a training that is prepared, or NULL. */
-    struct store *store;        /* Of a store that is prepared, or NULL. */
     struct central *central;    /* Under the scheme "groups", or NULL. */
     bool prepared;              /* The first hello, or a checkpoint, came. */
     struct frame_hello hello;   /* The first one; others must agree. */
-    struct shard shard;         /* Of the dense vector. */
-    struct shard keys;          /* Of the sparse keys. */
+    struct shard shard;         /* Of the model's vector. */
     int64_t first_hello_us;
     uint64_t epoch;
 
@@ -92,13 +106,12 @@ struct server {
     bool begun;                 /* The first weights are there. */
     size_t n_first;             /* First weights that have arrived, from the
                                  * shard's first one on. */
-    bool ending;                /* A worker, or all of a store, said bye. */
+    bool ending;                /* A worker said bye. */
     bool over;
     uint64_t iteration;         /* Of the weights. */
     uint64_t saved;             /* Iteration of the last checkpoint. */
     uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
     struct event_loop loop;
-    uint64_t *scratch;          /* Keys of a frame. */
     char *failure;              /* Why the job cannot go on, or NULL. */
 };
 
@@ -126,8 +139,11 @@ void conn_send_heartbeat(struct server *, struct conn *);
  * A worker that takes no answers is not listened to either. */
 bool conn_may_receive(void *conn, const struct link *);
 
-/* For dispatchers: a worker has sent a bye. */
+/* For dispatchers: a worker has sent a bye; a frame is for the central
+ * class. */
 char *conn_end_bye(void *conn, struct link *);
+char *conn_begin_central(void *conn, struct link *);
+char *conn_end_central(void *conn, struct link *);
 
 /* server-training.c */
 void training_answer(struct server *);
@@ -136,30 +152,5 @@ void training_keep(struct server *); /* Writes a checkpoint if one is due. */
 /* Writes a last checkpoint, unless the weights are between two iterations. */
 void training_save(struct server *);
 extern const struct dispatcher training_dispatcher;
-
-/* trainer/groups/central.c */
-char *central_create(struct server *, uint16_t port);
-void central_destroy(struct server *);
-void central_run(struct server *);
-void central_drop(struct server *, struct conn *, char *why);
-void central_rewind(struct server *);
-bool central_has_group(const struct server *, int rank);
-
-/* A group server's connection, which begins with FRAME_ENLIST. */
-extern const struct dispatcher central_dispatcher;
-char *central_begin_enlist(void *conn, struct link *);
-char *central_end_enlist(void *conn, struct link *);
-
-/* What workers send about their groups. */
-char *central_begin_worker(void *conn, struct link *);
-char *central_end_lost(void *conn, struct link *);
-char *central_end_pull(void *conn, struct link *);
-char *central_end_rest(void *conn, struct link *);
-
-/* server-store.c */
-extern const struct dispatcher store_dispatcher;
-
-/* All that had come was taken: acknowledges it. */
-void store_finish(struct server *, struct conn *);
 
 #endif /* trainer/ps/server-private.h */

@@ -68,7 +68,8 @@ send_weights(struct server *server, struct conn *conn)
     struct frame frame = { .weights.first = server->shard.first };
 
     if (conn->waiting
-        && (!server->central || central_has_group(server, conn->rank))
+        && (!server->central
+            || server->config->central->has_group(server, conn->rank))
         && server->class->ready(server->sync, conn->rank,
                                 &frame.weights.iteration,
                                 &frame.weights.loss)) {
@@ -133,7 +134,8 @@ write_checkpoint(struct server *server, uint64_t iteration)
         return;
     }
 
-    /* Keep the previous one: another server may still be there. */
+    /* Keep the previous checkpoint: another server may not have written its
+     * next one. */
     if (server->saved != FRAME_NONE) {
         checkpoint_prune(config->checkpoint, &server->hello, 0, server->saved);
     }
@@ -325,8 +327,8 @@ const struct dispatcher training_dispatcher = {
         [FRAME_STATISTICS] = { begin_statistics, end_statistics },
         [FRAME_SCHEME] = { begin_scheme, end_scheme },
         [FRAME_BYE] = { .end = conn_end_bye },
-        [FRAME_LOST] = { central_begin_worker, central_end_lost },
-        [FRAME_PULL] = { central_begin_worker, central_end_pull },
-        [FRAME_PAUSE] = { central_begin_worker, central_end_rest },
+        [FRAME_LOST] = { conn_begin_central, conn_end_central },
+        [FRAME_PULL] = { conn_begin_central, conn_end_central },
+        [FRAME_PAUSE] = { conn_begin_central, conn_end_central },
     },
 };

@@ -19,7 +19,6 @@
 #include "trainer/process/control.h"
 #include "trainer/process/report.h"
 #include "trainer/ps/checkpoint.h"
-#include "trainer/ps/store.h"
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
@@ -85,20 +84,6 @@ conn_send_heartbeat(struct server *server, struct conn *conn)
     }
 }
 
-/* Whether 'hello' is of the server's job.  Heartbeats have their own
- * channel. */
-static bool
-hello_agrees(const struct server *server, const struct frame_hello *hello)
-{
-    struct frame_hello same = *hello;
-
-    if (same.channel == FRAME_CONTROL) {
-        same.channel = server->hello.channel;
-    }
-    return same.shard == server->hello.shard
-           && frame_hello_agrees(&same, &server->hello);
-}
-
 /* Begins an epoch, in which all workers must join again and count from 1.  It
  * gets a number that no earlier state of this or another server had. */
 static void
@@ -123,27 +108,31 @@ begin_epoch(struct server *server, int64_t lost_us)
 }
 
 static char *
-prepare_training(struct server *server,
-                 const struct optimiser_config *optimiser)
+prepare(struct server *server, const struct frame_hello *hello)
 {
     const struct ps_server_config *config = server->config;
-    const struct frame_hello *hello = &server->hello;
     uint64_t last = FRAME_NONE;
     char *error;
 
+    server->hello = *hello;
+    server->prepared = true;
+    server->shard =
+        shard_range(hello->n_parameters, hello->shard, hello->n_shards);
+    begin_epoch(server, 0);
     if (server->central && hello->n_shards > 1) {
-        return message("scheme %s: one server is allowed",
-                       server->class->name);
+        return message("scheme %s: expected one server", server->class->name);
     }
-    server->sync =
-        sync_create(server->class,
-                    &(struct sync_config){ .backend = server->backend,
-                                           .n_workers = config->n_workers,
-                                           .n = server->shard.n,
-                                           .n_statistics = hello->n_statistics,
-                                           .optimiser = *optimiser,
-                                           .spec = config->sync,
-                                           .follows = hello->shard > 0 });
+    server->sync = sync_create(
+        server->class,
+        &(struct sync_config){ .backend = server->backend,
+                               .n_workers = config->n_workers,
+                               .n = server->shard.n,
+                               .n_statistics = hello->n_statistics,
+                               .optimiser = optimiser_defaults(
+                                   optimiser_by_number(hello->optimiser),
+                                   hello->learning_rate, hello->momentum),
+                               .spec = config->sync,
+                               .follows = hello->shard > 0 });
     if (config->checkpoint && !config->resume) {
         checkpoint_prune(config->checkpoint, hello, 0, UINT64_MAX);
     } else if (config->checkpoint) {
@@ -161,38 +150,6 @@ prepare_training(struct server *server,
         report_resumed(last);
     }
     return error;
-}
-
-static char *
-prepare_store(struct server *server, const struct optimiser_config *optimiser)
-{
-    const struct frame_hello *hello = &server->hello;
-
-    if (server->config->checkpoint) {
-        return message("a store has no checkpoints");
-    }
-    server->keys = shard_range(hello->key_space, hello->shard,
-                               hello->n_shards);
-    server->store = store_create(hello->width, optimiser);
-    server->begun = true;
-    return NULL;
-}
-
-static char *
-prepare(struct server *server, const struct frame_hello *hello)
-{
-    struct optimiser_config optimiser = optimiser_defaults(
-        optimiser_by_number(hello->optimiser), hello->learning_rate,
-        hello->momentum);
-
-    server->hello = *hello;
-    server->prepared = true;
-    server->shard = shard_range(hello->n_parameters, hello->shard,
-                                hello->n_shards);
-    begin_epoch(server, 0);
-    return hello->channel == FRAME_STORE
-           ? prepare_store(server, &optimiser)
-           : prepare_training(server, &optimiser);
 }
 
 bool
@@ -214,7 +171,7 @@ server_rewind(struct server *server, uint64_t iteration)
     const struct ps_server_config *config = server->config;
     char *error = NULL;
 
-    if (!config->checkpoint || !server->sync) {
+    if (!config->checkpoint) {
         return message("there are no checkpoints to go back to");
     }
 
@@ -235,7 +192,7 @@ server_rewind(struct server *server, uint64_t iteration)
     server->iteration = server->saved = iteration;
     begin_epoch(server, clock_monotonic_us());
     if (server->central) {
-        central_rewind(server);
+        config->central->rewind(server);
     }
     for (int i = 0; i < server->n_conns; i++) {
         if (server->conns[i].rank >= 0
@@ -260,53 +217,44 @@ server_find_conn(struct server *server, int rank, bool control)
     return NULL;
 }
 
-/* Whether a lost connection may have lost a message of the scheme, which is
- * not repeated unless the job rewinds. */
-static bool
-cannot_lose(const struct server *server)
-{
-    return server->sync && server->class->needs_messages;
-}
-
-static bool
-has_checkpoints(const struct server *server)
-{
-    return server->sync && server->config->checkpoint;
-}
-
-/* Brings the server and the worker to the same epoch.  Returns NULL or a
- * message. */
+/* Brings the server and the worker to the same epoch.  A lost connection may
+ * have lost a message of the scheme, which is not repeated unless the job
+ * rewinds.  Returns NULL or a message. */
 static char *
 reconcile(struct server *server, const struct frame_hello *hello)
 {
     const struct member *member = &server->members[hello->rank];
+    bool cannot_lose = server->class->needs_messages;
     bool ours = hello->epoch == server->epoch;
     struct conn *other = server_find_conn(server, hello->rank, false);
 
     if (ours && hello->rewind != FRAME_NONE) {
         return server_rewind(server, hello->rewind);
     }
-    if (ours && cannot_lose(server) && has_checkpoints(server)) {
+    if (ours && cannot_lose && server->config->checkpoint) {
         return server_rewind(server, server->saved);
     }
-    if (ours && cannot_lose(server)) {
+    if (ours && cannot_lose) {
         return message("hello: worker %u: scheme %s cannot reconnect without "
                        "checkpoints", hello->rank, server->class->name);
     }
     if (ours && hello->sequence > member->sequence + 1) {
-        return message("hello: worker %u: sequence %"PRIu64" is ahead of the "
-                       "server's, at most %"PRIu64" is allowed", hello->rank,
-                       hello->sequence, member->sequence + 1);
+        return message("hello: worker %u: sequence %" PRIu64
+                       " is ahead of the "
+                       "server's; expected at most %" PRIu64 "",
+                       hello->rank, hello->sequence, member->sequence + 1);
     }
     if (!ours && other) {
         return message("hello: there is a worker %u already", hello->rank);
     }
     if (!ours && member->joined) {
         /* The worker was started again. */
-        return has_checkpoints(server)
-               ? server_rewind(server, server->saved)
-               : message("hello: worker %u was started again, and there are "
-                         "no checkpoints", hello->rank);
+        return server->config->checkpoint
+                   ? server_rewind(server, server->saved)
+                   : message(
+                       "hello: worker %u was started again, and there are "
+                       "no checkpoints",
+                       hello->rank);
     }
     if (other) {
         conn_close(server, other);      /* The worker has given it up. */
@@ -391,7 +339,9 @@ server_take_hello(struct server *server, struct conn *conn,
     if (hello->channel == FRAME_CONTROL) {
         return join_control(server, conn, hello);
     }
-    if (server->prepared && !hello_agrees(server, hello)) {
+    if (server->prepared
+        && (hello->shard != server->hello.shard
+            || !frame_hello_agrees(hello, &server->hello))) {
         return message("hello: worker %u's model, data or servers differ "
                        "from those of worker %u", hello->rank,
                        server->hello.rank);
@@ -412,13 +362,9 @@ server_take_hello(struct server *server, struct conn *conn,
     member->lost_us = 0;
     conn->rank = hello->rank;
     conn->channel = hello->channel;
-    conn->dispatcher = server->store ? &store_dispatcher
-                                     : &training_dispatcher;
-    begins = hello->channel == FRAME_TRAINING
-             && (hello->epoch != server->epoch || hello->rewind != FRAME_NONE);
-    conn->waiting = begins
-                    || (hello->channel == FRAME_TRAINING
-                        && hello->sequence <= member->sequence);
+    conn->dispatcher = &training_dispatcher;
+    begins = hello->epoch != server->epoch || hello->rewind != FRAME_NONE;
+    conn->waiting = begins || hello->sequence <= member->sequence;
     conn->sent_from = shard_end(&server->shard);
     send_welcome(server, conn, begins);
     return NULL;
@@ -431,7 +377,7 @@ server_lose(struct server *server, struct conn *conn, char *why)
     struct member *member = &server->members[conn->rank];
     const char *reason = why ? why : "closed";
 
-    if (cannot_lose(server) && !has_checkpoints(server)) {
+    if (server->class->needs_messages && !server->config->checkpoint) {
         server_fail(server, message(
             "worker %d at %s lost its connection (%s) at iteration %"PRIu64
             ": scheme %s cannot reconnect without checkpoints", conn->rank,
@@ -506,9 +452,7 @@ server_expire(struct server *server)
         }
     }
     for (int i = 0; i < server->config->n_workers && !server->ending; i++) {
-        if (!server->members[i].ended) {
-            expire_member(server, i, now);
-        }
+        expire_member(server, i, now);
         n_joined += server->members[i].joined;
     }
     if (server->prepared && !server->over && !server->ending
@@ -538,7 +482,7 @@ static void
 conn_lost(struct server *server, struct conn *conn, char *error)
 {
     if (conn->host) {
-        central_drop(server, conn, error);
+        server->config->central->drop(server, conn, error);
         return;
     }
     if (conn->rank >= 0 && conn->channel == FRAME_CONTROL) {
@@ -551,12 +495,10 @@ conn_lost(struct server *server, struct conn *conn, char *error)
         }
         conn_close(server, conn);
     } else if (conn->bye || server->ending) {
-        server->ending = server->ending || !server->store;
+        server->ending = true;
         conn_close(server, conn);
-        server->over = server->over || (server->ending && all_gone(server));
-        if (server->sync) {
-            training_answer(server);
-        }
+        server->over = server->over || all_gone(server);
+        training_answer(server);
     } else {
         server_lose(server, conn, error);
         return;
@@ -579,19 +521,12 @@ conn_wrong(struct server *server, struct conn *conn, char *error)
     }
 }
 
-static bool
-conn_can_answer(const struct conn *conn)
-{
-    return link_has_space(&conn->link,
-                         conn->channel == FRAME_STORE ? FRAME_MAX_UPDATE : 0);
-}
-
 bool
 conn_may_receive(void *conn_, const struct link *link)
 {
     const struct conn *conn = conn_;
 
-    return !conn->server->over && conn_can_answer(conn);
+    return !conn->server->over && link_has_space(&conn->link, 0);
 }
 
 /* The dispatcher changes with the hello. */
@@ -610,7 +545,7 @@ end_hello(void *conn_, struct link *link)
     struct conn *conn = conn_;
     char *error = server_take_hello(conn->server, conn, &link->frame.hello);
 
-    if (!error && conn->server->sync) {
+    if (!error) {
         training_answer(conn->server);
     }
     return error;
@@ -626,19 +561,6 @@ end_heartbeat(void *conn_, struct link *link)
     return NULL;
 }
 
-/* Returns true if all workers have said bye.  Those of a store do not wait for
- * each other: the first may be done before the last has come. */
-static bool
-all_ended(const struct server *server)
-{
-    for (int i = 0; i < server->config->n_workers; i++) {
-        if (!server->members[i].ended) {
-            return false;
-        }
-    }
-    return true;
-}
-
 char *
 conn_end_bye(void *conn_, struct link *link)
 {
@@ -647,19 +569,34 @@ conn_end_bye(void *conn_, struct link *link)
 
     conn->bye = true;
     conn->waiting = false;
-    server->members[conn->rank].ended = true;
-    server->ending = !server->store || all_ended(server);
-    if (server->sync) {
-        training_answer(server);
-    }
+    server->ending = true;
+    training_answer(server);
     return NULL;
+}
+
+char *
+conn_begin_central(void *conn_, struct link *link)
+{
+    const struct server *server = ((struct conn *) conn_)->server;
+
+    return server->central ? server->config->central->begin(conn_, link)
+                           : message("%s: not allowed here",
+                                     frame_type_name(link->frame.type));
+}
+
+char *
+conn_end_central(void *conn_, struct link *link)
+{
+    const struct server *server = ((struct conn *) conn_)->server;
+
+    return server->config->central->end(conn_, link);
 }
 
 static const struct dispatcher hello_dispatcher = {
     .may_receive = may_receive_hello,
     .handlers = {
         [FRAME_HELLO] = { .end = end_hello },
-        [FRAME_ENLIST] = { central_begin_enlist, central_end_enlist },
+        [FRAME_ENLIST] = { conn_begin_central, conn_end_central },
     },
 };
 
@@ -676,7 +613,7 @@ conn_wait(void *conn_, short *events, int64_t *until_us)
 {
     const struct conn *conn = conn_;
 
-    return link_wait(&conn->link, conn_can_answer(conn), events);
+    return link_wait(&conn->link, link_has_space(&conn->link, 0), events);
 }
 
 static void
@@ -700,11 +637,8 @@ conn_run(void *conn_, short revents)
         conn_lost(server, conn, error);
     } else if (result == DISPATCH_REFUSED) {
         conn_wrong(server, conn, error);
-    } else if (conn->link.fd >= 0 && !conn_can_answer(conn)) {
+    } else if (conn->link.fd >= 0 && !link_has_space(&conn->link, 0)) {
         link_flush(&conn->link);
-    } else if (conn->link.fd >= 0 && conn->rank >= 0
-               && conn->channel == FRAME_STORE) {
-        store_finish(server, conn);
     }
     if (server->over) {
         event_loop_break(&server->loop);
@@ -728,7 +662,7 @@ server_fail(struct server *server, char *why)
 }
 
 /* Returns a place for a connection.  If all are taken, the oldest connection
- * without a hello gives up its own: a worker says hello at once. */
+ * without a hello gives up its own: a worker sends its hello at once. */
 static struct conn *
 make_place(struct server *server)
 {
@@ -784,7 +718,7 @@ server_loop(struct server *server)
               != ECANCELED) {
         server_expire(server);
         if (server->central) {
-            central_run(server);
+            server->config->central->run(server);
         }
     }
 }
@@ -792,21 +726,21 @@ server_loop(struct server *server)
 static void
 server_uninit(struct server *server)
 {
-    central_destroy(server);
+    if (server->central) {
+        server->config->central->destroy(server);
+    }
     event_loop_uninit(&server->loop);
     for (int i = 0; i < server->n_conns; i++) {
         conn_close(server, &server->conns[i]);
     }
     free(server->conns);
     free(server->members);
-    free(server->scratch);
     for (int i = 0; i < 2; i++) {
         if (server->listeners[i].fd >= 0) {
             close(server->listeners[i].fd);
         }
     }
     sync_destroy(server->sync);
-    store_destroy(server->store);
     backend_close(server->backend);
 }
 
@@ -829,7 +763,6 @@ server_init(struct server *server, const struct ps_server_config *config)
     }
     server->conns = allocate(server->n_conns, sizeof *server->conns);
     server->members = allocate(config->n_workers, sizeof *server->members);
-    server->scratch = allocate(FRAME_MAX_UPDATE, sizeof *server->scratch);
     event_loop_init(&server->loop, config->control, control_ended);
     server->loop.input = true;
     for (int i = 0; i < server->n_conns; i++) {
@@ -863,7 +796,7 @@ ps_server_run(const struct ps_server_config *config)
                                &control->fd, &control->port);
     }
     if (!error && server.class == &sync_groups) {
-        error = central_create(&server, data->port);
+        error = config->central->create(&server, data->port);
     }
     if (!error) {
         report_listening(config->address, data->port);

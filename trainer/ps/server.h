@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct central_class;
 struct control;
 struct sync_spec;
 
@@ -41,12 +42,13 @@ struct ps_server_config {
     bool resume;                /* Continue from the last checkpoint, if there
                                  * is one; false: delete the shard's
                                  * checkpoints and begin at iteration 0. */
+    const struct central_class *central; /* For the scheme "groups". */
     const char *group_program;  /* Starts group servers, if the scheme has
                                  * them; NULL: they are started elsewhere. */
     struct control *control;    /* Its end, or stop, ends the server. */
 };
 
-/* Returns NULL if the workers ended, or the server was told to, otherwise a
+/* Returns NULL if the workers ended or the server was stopped, otherwise a
  * message. */
 char *ps_server_run(const struct ps_server_config *);
 

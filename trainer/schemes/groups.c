@@ -15,6 +15,7 @@
 #define TOLERANCE 0.2           /* Slowdown relative to an undelayed step. */
 #define MIN_GAIN 0.1            /* Of the slowdown, by another plan. */
 #define MIN_SPLIT_GAIN 0.05     /* Of the time, by twice the groups. */
+#define WORTH 0.75              /* Of one group's time, beyond TOLERANCE. */
 #define FIRST_REPORTS 1         /* Reports of each worker before the first */
 #define MORE_REPORTS 4          /* plan changes, and before later ones do. */
 #define NEW_PART 0.3            /* Weight of a report in the average. */
@@ -148,13 +149,13 @@ group_plan_fit(struct group_plan *plan, const double seconds[], int max,
                double tolerance)
 {
     struct group_plan more;
-    double time;
+    double time, one;
 
     group_plan_divide(plan, 1);
     group_plan_sort(plan, seconds);
     group_plan_init(&more, plan->n_workers);
     group_plan_copy(&more, plan);
-    time = group_plan_time(plan, seconds);
+    time = one = group_plan_time(plan, seconds);
     while (2 * plan->n_groups <= max && time > 1 + tolerance) {
         double before = time;
 
@@ -164,12 +165,16 @@ group_plan_fit(struct group_plan *plan, const double seconds[], int max,
         }
         time = group_plan_time(&more, seconds);
         if (time > before - MIN_SPLIT_GAIN) {
+            time = before;
             break;
         }
         set_worker_groups(&more);
         group_plan_copy(plan, &more);
     }
     group_plan_uninit(&more);
+    if (time > 1 + tolerance && time > WORTH * one) {
+        group_plan_divide(plan, 1);
+    }
 }
 
 double
@@ -180,7 +185,7 @@ group_plan_time(const struct group_plan *plan, const double seconds[])
 
     memcpy(sorted, seconds, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, compare_doubles);
-    median = sorted[n / 2];
+    median = sorted[(n - 1) / 2];
     free(sorted);
     for (int g = 0; g < plan->n_groups; g++) {
         double slowest = 0;
@@ -212,7 +217,8 @@ struct groups {
     struct group *groups;       /* By number in 'plan'. */
     bool gathering;             /* Groups stop, until 'next' can be applied. */
     int n_fixed;                /* Number of groups if configured, else 0. */
-    int limit;                  /* Number of group servers. */
+    int most, limit;            /* Of groups: as configured; and not more than
+                                 * group servers. */
     uint64_t n_applied;         /* Gradients of workers in the weights. */
     uint64_t max_age;           /* Of a running group, in gradients. */
     double *seconds;            /* Per worker: average time of a step. */
@@ -331,12 +337,14 @@ consider_regrouping(struct groups *g)
                  && group_plan_time(&g->next, g->seconds) < now - MIN_GAIN;
         if (!change) {
             group_plan_fit(&g->next, g->seconds, g->limit, TOLERANCE / 2);
-            change = g->next.n_groups < g->plan.n_groups;
+            change = g->next.n_groups < g->plan.n_groups
+                     && group_plan_time(&g->next, g->seconds) <= 1 + TOLERANCE;
         }
     }
     if (change) {
         g->gathering = true;
-        fprintf(stderr, "server: %d groups\n", g->next.n_groups);
+        fprintf(stderr, "server: %d groups, %.2f of the time without delays\n",
+                g->next.n_groups, group_plan_time(&g->next, g->seconds));
     }
 }
 
@@ -388,7 +396,7 @@ groups_init(struct sync *sync, const struct sync_spec *spec)
     int n = sync->config.n_workers;
 
     g->n_fixed = spec->groups;
-    g->limit = n;
+    g->limit = g->most = spec->max_groups ? spec->max_groups : n;
     g->max_age = (uint64_t) spec->tau * n;
     group_plan_init(&g->plan, n);
     group_plan_init(&g->next, n);
@@ -413,7 +421,7 @@ groups_message(struct sync *sync, int worker, const struct sync_message *m)
     struct groups *g = sync->own;
 
     if (m->kind != SYNC_REPORT || !(m->seconds > 0) || !isfinite(m->seconds)) {
-        return message("message of kind %u, reports are allowed", m->kind);
+        return message("message of kind %u; expected reports", m->kind);
     }
     g->seconds[worker] = g->seconds[worker]
                          ? (1 - NEW_PART) * g->seconds[worker]
@@ -465,7 +473,7 @@ groups_take_push(struct sync *sync, int worker, uint64_t iteration,
     int group = g->plan.group[worker];
 
     if (sync->config.follows) {
-        return message("groups: one server is allowed");
+        return message("groups: expected one server");
     }
     if (iteration != w->n_pushed || gw->arrived || gw->paused
         || !g->groups[group].running) {
@@ -497,7 +505,7 @@ groups_limit(struct sync *sync, int n)
 {
     struct groups *g = sync->own;
 
-    g->limit = n < sync->config.n_workers ? n : sync->config.n_workers;
+    g->limit = n < g->most ? n : g->most;
 }
 
 int

@@ -53,8 +53,8 @@
 
 struct sync;
 
-/* Limits the number of groups to 'n', the number of group servers.  The
- * default is no limit. */
+/* Limits the number of groups to 'n', the number of group servers, besides the
+ * configured limit. */
 void groups_limit(struct sync *, int n);
 
 /* Number of groups, or of those that are to replace them. */
@@ -102,6 +102,8 @@ void group_plan_divide(struct group_plan *, int n_groups);
 
 /* Sorts the workers, and then doubles the number of groups from 1 to at most
  * 'max' while that helps and group_plan_time() is more than 1 + 'tolerance'.
+ * If it still is, all stay in one group, unless more save a quarter of its
+ * time: gradients of other groups are stale, which a small gain is not worth.
  */
 void group_plan_fit(struct group_plan *, const double seconds[], int max,
                     double tolerance);

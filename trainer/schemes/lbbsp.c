@@ -110,7 +110,7 @@ lbbsp_message(struct sync *sync, int worker, const struct sync_message *m)
     struct lbbsp *lb = sync->own;
 
     if (m->kind != SYNC_REPORT) {
-        return message("message of kind %u, reports are allowed", m->kind);
+        return message("message of kind %u; expected reports", m->kind);
     }
     if (lb->manager) {
         batch_size_manager_report(lb->manager, worker, m->n, m->seconds,

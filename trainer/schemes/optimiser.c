@@ -5,14 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Vectors as wide as the processor has.  Neither has a fused multiply-add, so
- * that results are the same on all of them.  ThreadSanitizer cannot watch the
- * function that chooses one, which runs while the program is loaded. */
-#if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_THREAD__
-#define WIDE __attribute__((__target_clones__("avx2", "default")))
-#else
-#define WIDE
-#endif
+#include "trainer/models/vector.h"
+
+/* None has a fused multiply-add, so that results are the same on all
+ * processors. */
 
 WIDE static void
 sum_step(const struct optimiser_config *c, size_t n, const float *restrict g,

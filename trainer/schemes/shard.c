@@ -12,11 +12,13 @@ shard_check(uint64_t n_parameters, uint64_t n_servers)
     uint64_t least = (n_parameters + SHARD_MAX - 1) / SHARD_MAX;
 
     if (n_parameters > SHARD_MAX_TOTAL) {
-        return message("%"PRIu64" parameters, at most %"PRIu64" are allowed",
+        return message("%" PRIu64 " parameters; expected at most %" PRIu64 "",
                        n_parameters, SHARD_MAX_TOTAL);
     }
-    return n_servers < least
-           ? message("%"PRIu64" parameters with %"PRIu64" server%s, at least "
-                     "%"PRIu64" servers are allowed", n_parameters, n_servers,
-                     n_servers > 1 ? "s" : "", least) : NULL;
+    return n_servers < least ? message("%" PRIu64 " parameters with %" PRIu64
+                                       " server%s; expected at least "
+                                       "%" PRIu64 " servers",
+                                       n_parameters, n_servers,
+                                       n_servers > 1 ? "s" : "", least)
+                             : NULL;
 }

@@ -103,19 +103,21 @@ static const struct {
     int64_t min, max;
     char *(*parse)(const char *, struct sync_spec *);
 } parameters[] = {
-    { "staleness", SYNC_STALENESS, offsetof(struct sync_spec, staleness),
-      0, 1000000, NULL },
-    { "backups", SYNC_BACKUPS, offsetof(struct sync_spec, backups),
-      0, 1023, NULL },
-    { "groups", SYNC_GROUPS, offsetof(struct sync_spec, groups),
-      0, 512, NULL },
-    { "pieces", SYNC_PIECES, offsetof(struct sync_spec, pieces),
-      1, 1000, NULL },
+    { "staleness", SYNC_STALENESS, offsetof(struct sync_spec, staleness), 0,
+      1000000, NULL },
+    { "backups", SYNC_BACKUPS, offsetof(struct sync_spec, backups), 0, 1023,
+      NULL },
+    { "groups", SYNC_GROUPS, offsetof(struct sync_spec, groups), 0, 512,
+      NULL },
+    { "max", SYNC_GROUPS, offsetof(struct sync_spec, max_groups), 1, 512,
+      NULL },
+    { "pieces", SYNC_PIECES, offsetof(struct sync_spec, pieces), 1, 1000,
+      NULL },
     { "tau", SYNC_TAU, offsetof(struct sync_spec, tau), 1, 1000000, NULL },
     { "ratios", SYNC_RATIOS, .parse = parse_ratios },
     { "predictor", SYNC_PREDICTOR, .parse = parse_predictor },
-    { "group", SYNC_GROUP, offsetof(struct sync_spec, group),
-      2, SYNC_MAX_PEERS, NULL },
+    { "group", SYNC_GROUP, offsetof(struct sync_spec, group), 2,
+      SYNC_MAX_PEERS, NULL },
     { "policy-every", SYNC_POLICY_EVERY, .parse = parse_seconds },
 };
 
@@ -208,21 +210,26 @@ sync_spec_check(const struct sync_spec *spec, int n_workers)
 {
     if (spec->serverless) {
         return n_workers > SYNC_MAX_PEERS
-               ? message("%s: %d workers, at most %d are allowed", spec->name,
-                         n_workers, SYNC_MAX_PEERS) : NULL;
+                   ? message("%s: %d workers; expected at most %d", spec->name,
+                             n_workers, SYNC_MAX_PEERS)
+                   : NULL;
     }
     if (!strcmp(spec->name, "flexrr") && n_workers > STEAL_MAX_WORKERS) {
-        return message("flexrr: %d workers, at most %d are allowed",
-                       n_workers, STEAL_MAX_WORKERS);
+        return message("flexrr: %d workers; expected at most %d", n_workers,
+                       STEAL_MAX_WORKERS);
     }
     if (!strcmp(spec->name, "essp") && spec->staleness > SYNC_MAX_IN_FLIGHT) {
-        return message("staleness: %lld, at most %d are allowed for essp",
+        return message("staleness: %lld; expected at most %d for essp",
                        (long long) spec->staleness, SYNC_MAX_IN_FLIGHT);
     }
     if (spec->parameters & SYNC_RATIOS
         && spec->n_ratios != n_workers) {
         return message("ratios: %d for %d workers", spec->n_ratios,
                        n_workers);
+    }
+    if (spec->groups && spec->max_groups) {
+        return message("max: not allowed with groups=%lld, which is exact",
+                       (long long) spec->groups);
     }
     if (spec->groups > n_workers) {
         return message("groups: %lld of %d workers",

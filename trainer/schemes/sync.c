@@ -274,7 +274,7 @@ sync_state_apply(struct sync *sync, float *gradient, float share)
 char *
 sync_state_refuse(uint64_t iteration, uint64_t allowed)
 {
-    return message("gradient of iteration %llu, %llu is allowed",
+    return message("gradient of iteration %llu; expected %llu",
                    (unsigned long long) iteration,
                    (unsigned long long) allowed);
 }

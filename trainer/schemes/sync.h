@@ -278,7 +278,8 @@ struct sync_spec {
     char predictor[16];         /* Of speeds. */
     int64_t pieces;             /* Of a worker's share; default 4 under
                                  * "flexrr", else 1. */
-    int64_t groups;             /* A power of 2; 0: adapted. */
+    int64_t groups;             /* A power of 2; 0: adapted, */
+    int64_t max_groups;         /* to at most these; 0: no limit. */
     int64_t tau;                /* Maximum age of a group's gradient,
                                  * batches. */
     int64_t group;              /* Peers of a group. */

@@ -34,8 +34,8 @@ read_host(struct search_hosts *sh, const struct json_at *at)
     host->cgroup = json_string_or(at, "cgroup", NULL);
     if (host->launch == LAUNCH_SSH && (host->rundir || host->cgroup)) {
         json_fail(at, host->rundir ? "rundir" : "cgroup",
-                  "not with \"launch\": \"ssh\", only \"local\" and "
-                  "\"netns\" are allowed");
+                  "not with \"launch\": \"ssh\"; expected only \"local\" or "
+                  "\"netns\"");
     }
     host->slots = json_integer_or(at, "slots", 1, MAX_SLOTS, DEFAULT_SLOTS);
     sh->n++;

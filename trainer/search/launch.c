@@ -36,6 +36,33 @@ enter_netns(const struct search_host *host)
 }
 
 void
+words_add(void *words, char *word)
+{
+    struct words *w = words;
+
+    if (w->n < CHILD_MAX_WORDS) {
+        w->words[w->n++] = word;
+    } else {
+        free(word);
+    }
+}
+
+void
+words_add_option(void *words, const char *name, char *value)
+{
+    words_add(words, duplicate(name));
+    words_add(words, value);
+}
+
+void
+words_uninit(struct words *w)
+{
+    while (w->n) {
+        free(w->words[--w->n]);
+    }
+}
+
+void
 child_init(struct child *child)
 {
     memset(child, 0, sizeof *child);
@@ -321,25 +348,6 @@ child_say(struct child *child, const char *text)
         && write(child->in, text, strlen(text)) != (ssize_t) strlen(text)) {
         child_hang_up(child);
     }
-}
-
-void
-add_peer_address(char **list, const char *host, int port)
-{
-    char *longer = message(strchr(host, ':') ? "%s%s[%s]:%d" : "%s%s%s:%d",
-                           *list ? *list : "", *list ? "," : "", host, port);
-
-    free(*list);
-    *list = longer;
-}
-
-void
-child_say_peers(struct child *child, const char *list)
-{
-    char *line = message("peers %s\n", list);
-
-    child_say(child, line);
-    free(line);
 }
 
 void

@@ -33,8 +33,16 @@
 #include <sys/types.h>
 
 #define CHILD_MAX_LINE 4096     /* Longer lines are dropped. */
+#define CHILD_MAX_WORDS 256
 
 struct search_host;
+
+/* A list of words that owns them and ends with a null pointer, such as an
+ * 'argv'.  Begins as zeros; words beyond CHILD_MAX_WORDS are dropped. */
+struct words {
+    char *words[CHILD_MAX_WORDS + 1];
+    int n;
+};
 
 /* An output of a child. */
 struct child_output {
@@ -54,6 +62,11 @@ struct child {
     int status;                 /* Status from waitpid(), after the end. */
 };
 
+/* Take ownership of 'word' and 'value'.  'words' is a struct words. */
+void words_add(void *words, char *word);
+void words_add_option(void *words, const char *name, char *value);
+void words_uninit(struct words *);
+
 void child_init(struct child *);
 void child_uninit(struct child *);      /* Kills a running child. */
 
@@ -63,18 +76,13 @@ void child_uninit(struct child *);      /* Kills a running child. */
 char *child_start(struct child *, const struct search_host *,
                   const char *const argv[], const char *const env[]);
 
-/* Returns the next complete line without its newline, NULL if there is none.
- * Valid until the next call. */
+/* Returns the next complete line without its newline, or NULL.  Valid until
+ * the next call. */
 char *child_line(struct child_output *);
 
 void child_say(struct child *, const char *text);
 void child_hang_up(struct child *);     /* Closes its standard input. */
 void child_kill(const struct child *, int signal);      /* And its group. */
-
-/* Sends peers that were started with "--peers -" the addresses of all, by
- * rank.  add_peer_address(): appends one to '*list', which begins as NULL. */
-void add_peer_address(char **list, const char *host, int port);
-void child_say_peers(struct child *, const char *list);
 
 /* Returns true once, after the end of the child.  Remaining lines can be read
  * after that. */

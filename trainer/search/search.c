@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,12 +17,42 @@
 #include "base/directory.h"
 #include "base/memory.h"
 #include "trainer/search/halving.h"
-#include "trainer/search/job.h"
+#include "trainer/search/hosts.h"
+#include "trainer/search/launch.h"
 #include "trainer/search/spec.h"
+#include "trainer/search/team.h"
 
 #define INTERRUPT_MS 1000       /* Time from a signal to the search until
                                  * SIGKILL of its jobs. */
+#define STOP_MS 5000            /* From "stop" to SIGTERM. */
 #define WAKE_MS 250             /* Interval of checks of time limits. */
+
+/* A team, and what it reports.  The progress of a job is that of its slowest
+ * worker. */
+struct job {
+    const struct search_config *config;
+    char name[32]; /* "t0". */
+    struct search_trial trial;
+    struct team *team;
+    struct team_config team_config; /* Of the team, and what it has: */
+    struct words of_servers, of_workers;
+    const struct search_host **hosts;
+    int n; /* Processes. */
+
+    bool failed;
+    char *error;    /* The reason, or NULL. */
+    int64_t target; /* Iteration target. */
+
+    /* Last report of rank 0. */
+    int64_t iteration;
+    double loss, accuracy; /* NAN if unknown. */
+    bool has_news;         /* Reports have arrived since the search
+                            * last checked. */
+    int64_t bytes;         /* Bytes that all workers have sent and
+                            * received; known after a regular end. */
+    double exchange_s;     /* Seconds that all workers have spent in
+                            * exchanges without computing, likewise. */
+};
 
 struct search {
     const struct search_config *config;
@@ -43,6 +74,155 @@ struct search {
     struct pollfd *fds;
     int n_fds;
 };
+
+/* Jobs. */
+
+static void
+add_worker_arguments(struct words *w, const struct job *job)
+{
+    const struct search_spec *spec = job->config->spec;
+
+    if (!job->trial.placement->n_servers) {
+        sync_spec_peer_options(&spec->scheme, words_add_option, w);
+    }
+    search_model_options(&spec->model, job->trial.width, words_add_option, w);
+    words_add(w, message("--batch=%d", job->trial.batch));
+    words_add(w, message("--learning-rate=%.9g", job->trial.learning_rate));
+    words_add(w, message("--momentum=%.9g", spec->momentum));
+    words_add(w, message("--seed=%lld", (long long) spec->seed));
+    words_add(w, message("--eval-every=%lld", (long long) spec->eval_every));
+    words_add(w, message("--sample-cost-us=%.9g", spec->sample_cost_us));
+    words_add(w, message("--backend=%s", spec->backend));
+}
+
+static void
+add_arguments(struct job *job)
+{
+    const struct search_spec *spec = job->config->spec;
+
+    if (spec->sync) {
+        words_add(&job->of_servers, message("--sync=%s", spec->sync));
+    }
+    add_worker_arguments(&job->of_workers, job);
+    if (spec->congestion) {
+        words_add(&job->of_servers,
+                  message("--congestion=%s", spec->congestion));
+        words_add(&job->of_workers,
+                  message("--congestion=%s", spec->congestion));
+    }
+}
+
+static int64_t
+integer_of(const cJSON *object, const char *name)
+{
+    double x = team_number(object, name);
+
+    return x >= 0 && x < 1e15 ? x : 0;
+}
+
+static void
+take_event(void *job_, int rank, const cJSON *event)
+{
+    const char *type = cJSON_GetObjectItem(event, "event")->valuestring;
+    struct job *job = job_;
+    bool done = !strcmp(type, "done");
+
+    if (done) {
+        job->bytes += integer_of(event, "bytes_sent")
+                      + integer_of(event, "bytes_received");
+        job->exchange_s += team_number(event, "exchange_s");
+    }
+    if (!rank && (done || !strcmp(type, "progress"))) {
+        job->iteration = integer_of(event, "iteration");
+        job->loss = team_number(event, "loss");
+        job->accuracy = team_number(event, "accuracy");
+        job->has_news = job->has_news || !done;
+    }
+}
+
+/* The team keeps a pointer to the job, which must not move. */
+static void
+job_init(struct job *job, const struct search_config *config, int index)
+{
+    const struct search_placement *p;
+
+    *job = (struct job){
+        .config = config,
+        .loss = NAN,
+        .accuracy = NAN,
+        .trial = search_spec_trial(config->spec, index),
+    };
+    p = job->trial.placement;
+    snprintf(job->name, sizeof job->name, "t%d", index);
+    job->n = p->n_servers + p->n_workers;
+    job->hosts = allocate(job->n, sizeof *job->hosts);
+    for (int i = 0; i < job->n; i++) {
+        bool server = i < p->n_servers;
+
+        job->hosts[i] = search_hosts_find(
+            config->hosts,
+            server ? p->servers[i] : p->workers[i - p->n_servers]);
+    }
+    add_arguments(job);
+    job->team_config = (struct team_config){
+        .program = config->trainer,
+        .wrapper = config->wrapper,
+        .cojob = config->spec->name,
+        .job = job->name,
+        .n_servers = p->n_servers,
+        .n_workers = p->n_workers,
+        .hosts = job->hosts,
+        .server_arguments = (const char *const *) job->of_servers.words,
+        .worker_arguments = (const char *const *) job->of_workers.words,
+        .report = take_event,
+        .aux = job,
+    };
+    job->team = team_create(&job->team_config);
+}
+
+static void
+job_uninit(struct job *job)
+{
+    team_destroy(job->team);
+    words_uninit(&job->of_servers);
+    words_uninit(&job->of_workers);
+    free(job->hosts);
+    free(job->error);
+}
+
+/* Sets the target.  A job that is starting trains when its workers are ready,
+ * one that has reached its previous target continues. */
+static void
+job_run_until(struct job *job, int64_t iterations)
+{
+    job->target = iterations;
+    team_until(job->team, iterations);
+}
+
+static bool
+job_has_reached(const struct job *job)
+{
+    return team_state(job->team) == TEAM_RUNNING
+           && team_has_reached(job->team, job->target);
+}
+
+/* Handles reports and ends of processes, and sends signals that are due.  A
+ * job has failed as soon as one of its processes ends by itself. */
+static void
+job_run(struct job *job)
+{
+    bool ending = team_state(job->team) >= TEAM_ENDING;
+    char *error = team_run(job->team, 0);
+
+    if (error && !ending) {
+        job->failed = true;
+        job->error = error;
+    } else {
+        free(error); /* A consequence of being told to end. */
+    }
+}
+
+/* Events. */
 
 /* Creates an event of docs/interfaces.md; event_send() frees it.  cJSON prints
  * numbers that are not finite, which are unknown, as null. */
@@ -150,7 +330,7 @@ static void
 announce_ends(struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        if (s->jobs[i].state == JOB_GONE && !s->ended[i]) {
+        if (team_state(s->jobs[i].team) == TEAM_GONE && !s->ended[i]) {
             cJSON *event = event_create(s, "job-end");
 
             s->ended[i] = true;
@@ -239,7 +419,7 @@ begin_search(struct search *s)
     }
     announce_stage_begin(s);
     for (int i = 0; i < s->n_jobs; i++) {
-        job_start(&s->jobs[i]);
+        team_start(s->jobs[i].team);
     }
 }
 
@@ -278,7 +458,7 @@ end_stage(struct search *s)
     event_send(s, event);
     for (int i = 0; i < s->n_ranked; i++) {
         if (s->halving.jobs[s->ranking[i]].state != HALVING_RUNNING) {
-            job_stop(&s->jobs[s->ranking[i]]);
+            team_stop(s->jobs[s->ranking[i]].team, STOP_MS);
         }
     }
     if (!halving_is_over(&s->halving)) {
@@ -315,10 +495,10 @@ static void
 step_job(struct search *s, int i)
 {
     struct job *job = &s->jobs[i];
-    bool starting = job->state < JOB_RUNNING;
+    bool starting = team_state(job->team) < TEAM_RUNNING;
 
     job_run(job);
-    if (starting && job->state == JOB_RUNNING) {
+    if (starting && team_state(job->team) == TEAM_RUNNING) {
         cJSON *event = event_create(s, "job-ready");
 
         cJSON_AddStringToObject(event, "job", job->name);
@@ -366,7 +546,7 @@ take_signals(struct search *s)
 
             s->signal = info.ssi_signo;
             for (int i = 0; i < s->n_jobs; i++) {
-                job_kill(&s->jobs[i], grace_ms);
+                team_kill(s->jobs[i].team, grace_ms);
             }
         }
     }
@@ -376,7 +556,7 @@ static bool
 all_gone(const struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        if (s->jobs[i].state != JOB_GONE) {
+        if (team_state(s->jobs[i].team) != TEAM_GONE) {
             return false;
         }
     }
@@ -391,8 +571,8 @@ search_loop(struct search *s)
 
         *fd++ = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
         for (int i = 0; i < s->n_jobs; i++) {
-            job_poll_fds(&s->jobs[i], fd);
-            fd += s->jobs[i].n_children;
+            team_poll_fds(s->jobs[i].team, fd);
+            fd += 2 * s->jobs[i].n;
         }
         poll(s->fds, s->n_fds, WAKE_MS);
         take_signals(s);
@@ -433,7 +613,7 @@ search_init(struct search *s, const struct search_config *config)
     s->n_fds = 1;
     for (int i = 0; i < s->n_jobs; i++) {
         job_init(&s->jobs[i], config, i);
-        s->n_fds += s->jobs[i].n_children;
+        s->n_fds += 2 * s->jobs[i].n;
     }
     s->fds = allocate(s->n_fds, sizeof *s->fds);
 }

@@ -30,8 +30,8 @@ struct search_config {
     const struct search_spec *spec;
     const struct search_hosts *hosts;
     const char *trainer;        /* Path of stagecoach-trainer. */
-    const char *wrapper;        /* Path of stagecoach, whose "run" starts
-                                 * the jobs; NULL to start them directly. */
+    const char *wrapper;        /* Path of stagecoach, which starts the jobs
+                                 * with "run"; NULL to start them directly. */
     announce_func *announce;    /* Called with each change of the search;
                                  * NULL for none. */
     void (*announce_again)(void *announce_aux);     /* Called at least four

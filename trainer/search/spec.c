@@ -226,7 +226,7 @@ read_rates(struct search_spec *spec, const struct json_at *space)
         spec->rate_max = json_number(at, "max", 1e-9, 1e3);
         spec->rate_log = json_enum(at, "scale", scale_names);
         if (spec->rate_max < spec->rate_min) {
-            json_fail(at, "max", "%g, at least \"min\", %g, is allowed",
+            json_fail(at, "max", "%g; expected at least \"min\", %g",
                       spec->rate_max, spec->rate_min);
         }
         return;
@@ -353,8 +353,8 @@ check_sync(struct search_spec *spec, const struct json_at *at)
         error = sync_spec_check(&spec->scheme, p->n_workers);
         if (!error && spec->scheme.parameters & SYNC_GROUPS
             && p->n_servers > 1) {
-            error = message("%s: %zu servers in /placements/%zu, 1 is "
-                            "allowed", spec->scheme.name, p->n_servers, i);
+            error = message("%s: %zu servers in /placements/%zu; expected 1",
+                            spec->scheme.name, p->n_servers, i);
         }
     }
     if (error) {
@@ -459,8 +459,9 @@ check_names(const struct json_at *array, const struct search_spec *spec,
         }
         count = search_spec_processes(spec, names[i]);
         if (count > host->slots) {
-            json_fail(at, NULL, "needs %d processes on %s, at most %d are "
-                      "allowed", count, names[i], host->slots);
+            json_fail(at, NULL,
+                      "needs %d processes on %s; expected at most %d", count,
+                      names[i], host->slots);
         }
     }
 }

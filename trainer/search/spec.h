@@ -29,7 +29,8 @@
  *
  *    error = search_spec_from_file(file, hosts, &spec);
  *
- * A search inside another document, whose reader reports the errors:
+ * A search inside another document.  The reader of the document reports the
+ * errors:
  *
  *    search_spec_from_json(at, &spec);
  *    search_spec_check(at, spec, hosts);
@@ -79,7 +80,7 @@ enum search_model_kind {
  *    {"kind": "mnist", "path": FOLDER}                     or "cifar10"
  *    {"kind": "libsvm", "path": FILE}
  *
- * The size of images is that of the files; "image" is for generated ones.
+ * Images have the size that the files have; "image" is for generated ones.
  * Only "mlp" has a width to search. */
 struct search_model {
     enum search_model_kind kind;

@@ -3,14 +3,14 @@
 #ifndef BATCHES_H
 #define BATCHES_H 1
 
-/* Samples whose vectors are pulled and pushed at once.
+/* Pulls and pushes the vectors of several samples at once.
  *
- * A store whose keys stay answers each request after the time of two messages,
- * however few keys it is about.  A worker that trains on one sample after the
- * other mostly waits for them.  The strongest use of such a store is to pull
- * the vectors of many samples in one request, to request those of the next
- * batch before this one is trained, and to push all changes of a batch in one
- * message.  Where keys move, batches save copies of vectors that several
+ * A store with keys that stay replies to each request after the time of two
+ * messages, even if it is about few keys.  A worker that trains on one sample
+ * after the other mostly waits for them.  The strongest use of such a store is
+ * to pull the vectors of many samples in one request, to request those of the
+ * next batch before this one is trained, and to push all changes of a batch in
+ * one message.  Where keys move, batches save copies of vectors that several
  * samples use.  Within a batch each sample sees the changes of those before
  * it; it does not see the changes that this worker made in the batch before,
  * nor what other workers did meanwhile.
@@ -37,7 +37,7 @@ struct key_worker;
 struct batches_size {
     size_t n;                   /* Samples of a batch, at least 1. */
     size_t n_places;            /* Indices that a sample has. */
-    size_t keys, values;        /* A sample has at most so many, */
+    size_t keys, values;        /* Maximum for a sample, */
     size_t all_keys, all_values;        /* and all samples together. */
 };
 

@@ -29,8 +29,8 @@ struct clustering {
     uint16_t *home;             /* Home of each cluster. */
 };
 
-/* 'first' is the cluster of the first sample; that of each following one is
- * 'stride' bytes further on. */
+/* 'first' is the cluster of the first sample; the keys of each following
+ * sample are 'stride' bytes further on. */
 struct clustering *clustering_create(const uint32_t *first,
                                      size_t stride, size_t n,
                                      uint32_t n_clusters, int n_workers);

@@ -28,8 +28,7 @@ struct factorise {
 /* State of a worker. */
 struct state {
     struct bold_driver driver;
-    uint64_t *keys;             /* Scratch: keys of a block. */
-    float *values, *deltas;     /* Scratch: a row and a column. */
+    uint64_t *keys; /* Scratch: keys of a block. */
     struct gather *gather;
     struct batches *batches;    /* Ratings that are exchanged at once. */
 };
@@ -107,8 +106,6 @@ factorise_begin(struct node_worker *worker, void **statep)
 
     state->driver.rate = o->learning_rate;
     state->keys = allocate(n_keys, sizeof *state->keys);
-    state->values = allocate(2 * o->dimension, sizeof *state->values);
-    state->deltas = allocate(2 * o->dimension, sizeof *state->deltas);
     state->gather = gather_create(worker->keys, 2 * JUDGED_AT_ONCE,
                                   2 * JUDGED_AT_ONCE * o->dimension, false);
     state->batches = batches_create(worker->keys, &(struct batches_size) {
@@ -127,8 +124,6 @@ factorise_end(void *state_)
     gather_destroy(state->gather);
     batches_destroy(state->batches);
     free(state->keys);
-    free(state->values);
-    free(state->deltas);
     free(state);
 }
 
@@ -187,31 +182,7 @@ step_in_place(struct node_worker *worker, const struct state *state,
     return true;
 }
 
-/* Makes a step by a pull and a push. */
-static char *
-step_by_messages(struct node_worker *worker, struct state *state,
-                 const struct rating *x, double *loss)
-{
-    const struct factorise_data *data = factorise_cast(worker->task)->data;
-    const struct options *o = worker->task->o;
-    uint64_t keys[2] = { x->row, column_key(data, x->column) };
-    struct factorise_step step = factorise_data_step(data, o->dimension,
-                                                     state->driver.rate, x);
-    char *error = key_wait(worker->keys,
-                           key_pull(worker->keys, keys, 2, state->values));
-    float e;
-
-    if (error) {
-        return error;
-    }
-    e = factorise_delta(&step, state->values, state->values + o->dimension,
-                        state->deltas, state->deltas + o->dimension);
-    *loss += e * e;
-    key_push(worker->keys, keys, 2, state->deltas);
-    return NULL;
-}
-
-/* The rest of the ratings of a block, which are trained in batches. */
+/* Ratings that are trained by pulls and pushes. */
 struct rest {
     struct node_worker *worker;
     struct state *state;
@@ -257,17 +228,18 @@ step_rating(void *rest_, struct gather *g, const size_t places[])
     *rest->loss += e * e;
 }
 
+static const struct batches_ops rating_ops = { add_rating, step_rating };
+
 static char *
 train_batches(struct node_worker *worker, struct state *state,
               const struct rating *x, size_t n, struct node_task_sums *sums)
 {
-    static const struct batches_ops ops = { add_rating, step_rating };
     struct rest rest = { worker, state, x, x + n, &sums->loss };
     size_t n_done = 0, n_batch = 1;
     char *error = NULL;
 
     while (!error && n_batch && !node_worker_late(worker)) {
-        error = batches_train(state->batches, &ops, &rest, &n_batch);
+        error = batches_train(state->batches, &rating_ops, &rest, &n_batch);
         n_done += n_batch;
     }
     batches_drop(state->batches);
@@ -295,8 +267,9 @@ train_block(struct node_worker *worker, struct state *state, int block,
         size_t n = count_alike(x, end - i);
 
         if (!step_in_place(worker, state, x, n, &sums->loss)) {
-            n = 1;
-            error = step_by_messages(worker, state, x, &sums->loss);
+            struct rest one = { worker, state, x, x + 1, &sums->loss };
+
+            error = batches_train(state->batches, &rating_ops, &one, &n);
         }
         i += n;
     }

@@ -16,7 +16,7 @@
  *    ...g->values + a, g->deltas + a, which is zeros...
  *    gather_push(g);
  *
- * Vectors of several samples may be gathered, of which each is to see the
+ * Vectors of several samples may be gathered, and each sample is to see the
  * changes of those before it.  A sample then writes to gather_gradients(), and
  * gather_change() makes what is there part of the values and of the deltas.
  *
@@ -36,8 +36,9 @@ struct gather {
     size_t n, n_values;         /* Number of keys and of values. */
     uint64_t *keys;
     float *values, *deltas;
-    float *changes;             /* Of one sample, otherwise zeros; NULL if
-                                 * there is only one, whose are 'deltas'. */
+    float *changes; /* Of one sample, otherwise zeros; NULL if
+                     * there is only one; then 'deltas' has
+                     * them. */
     struct gather_place *places;        /* Hash table of the keys. */
     size_t mask;                /* Size of the table minus 1. */
 };

@@ -11,10 +11,10 @@
  *    rescal      s' R o, where R is a matrix
  *    complex     the real part of the sum of s r conj(o), complex vectors
  *
- * A model therefore consists of three functions: the vectors whose product
- * with the object, the subject or the relation is the score.  They are also
- * the gradients.  Because of the linearity, the weighted sum of any number of
- * negative objects acts as one object.
+ * A model therefore consists of three functions: the vectors that give the
+ * score when multiplied by the object, the subject or the relation.  They are
+ * also the gradients.  Because of the linearity, the weighted sum of any
+ * number of negative objects acts as one object.
  *
  * A triple is trained together with negative objects and negative subjects, as
  * a classifier with logistic loss.
@@ -32,8 +32,8 @@ struct knowledge_model {
     bool matrix;                /* A relation has the square of an entity's
                                  * floats, otherwise as many. */
 
-    /* Store the vector 'q' whose product with the object, or with the subject,
-     * is the score. */
+    /* Store the vector 'q' that gives the score when multiplied by the object,
+     * or by the subject. */
     void (*for_object)(size_t dimension, const float *s, const float *r,
                        float *q);
     void (*for_subject)(size_t dimension, const float *r, const float *o,

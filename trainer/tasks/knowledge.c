@@ -2,9 +2,9 @@
 
 /* Embeddings of a knowledge graph, by AdaGrad.
  *
- * A worker has the triples of some relations, whose parameters are localized
- * there for the whole training; entities are prefetched as they are needed.
- * Negative samples are drawn from the entities that are local.
+ * A worker has the triples of some relations, and the parameters of these are
+ * localized there for the whole training; entities are prefetched as they are
+ * needed.  Negative samples are drawn from the entities that are local.
  *
  * Each vector is followed by its sums of squares: an entity is one key, a
  * relation consists of as many keys as it needs. */

@@ -19,7 +19,10 @@
 #define N_SUMS (sizeof(struct node_task_sums) / sizeof(double))
 
 static const struct node_task_class *const classes[] = {
-    &node_task_factorise, &node_task_knowledge, &node_task_skipgram,
+    &node_task_factorise,
+    &node_task_knowledge,
+    &node_task_skipgram,
+    &node_task_linear,
 };
 
 const struct node_task_class *
@@ -62,7 +65,7 @@ node_task_init(void *task_, uint64_t key, float *values)
 {
     const struct node_task *task = task_;
 
-    if (key < first_sum_key(task)) {
+    if (task->class->init && key < first_sum_key(task)) {
         task->class->init(task, key, values);
     }
 }
@@ -98,7 +101,7 @@ node_worker_late(const struct node_worker *worker)
 }
 
 /* The last clock is left for the end of the part. */
-static char *
+char *
 node_worker_clock(struct node_worker *worker)
 {
     if (worker->clocks_left <= 1) {
@@ -242,7 +245,7 @@ add_up(struct node_worker *worker, struct node_task_sums *sums)
 
 void
 node_task_report(const struct node_task_class *class, struct report_epoch *e,
-                 struct report *report)
+                 struct reporter *report)
 {
     struct report_progress progress = {
         .iteration = e->epoch, .loss = e->loss, .accuracy = NAN,
@@ -250,7 +253,7 @@ node_task_report(const struct node_task_class *class, struct report_epoch *e,
     };
 
     memcpy(e->names, class->qualities, sizeof e->names);
-    report_progress(report, &progress, true);
+    reporter_progress(report, &progress, true);
     report_epoch(e);
 }
 

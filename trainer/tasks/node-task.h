@@ -12,6 +12,7 @@
  *    factorise    a matrix of two factors            (factorise.c)
  *    knowledge    embeddings of a knowledge graph    (knowledge.c)
  *    skipgram     word vectors                       (skipgram.c)
+ *    linear       a linear model of sparse samples   (linear.c)
  *
  * All workers of all nodes process each epoch together.  node_task_train() has
  * what is common to all tasks: the loop of epochs, sums over workers, and the
@@ -49,7 +50,7 @@ struct gather;
 struct prefetch;
 struct options;
 struct pace;
-struct report;
+struct reporter;
 struct report_epoch;
 
 struct node_task {
@@ -66,7 +67,7 @@ struct node_worker {
                                  * number. */
     bool first_of_node;
     struct control *control;
-    struct report *report;      /* Report of the first worker, NULL for
+    struct reporter *report;    /* Report of the first worker, NULL for
                                  * others. */
     struct pace *pace;          /* Emulated speed, or NULL. */
 
@@ -99,7 +100,7 @@ struct node_task_class {
     int (*ranges)(const struct node_task *,
                   struct key_range ranges[NODE_TASK_MAX_RANGES]);
 
-    /* First values of 'key', which are zeros so far. */
+    /* First values of 'key', which are zeros so far; NULL: they stay so. */
     void (*init)(const struct node_task *, uint64_t key, float *values);
 
     /* State of a worker, made after all keys are there; 'begin' may wait, and
@@ -111,8 +112,8 @@ struct node_task_class {
     char *(*epoch)(struct node_worker *, void *state,
                    struct node_task_sums *sums);
 
-    /* Looks at the worker's part of what is held out; not after every epoch.
-     */
+    /* Evaluates the worker's part of the validation samples; not after every
+     * epoch. */
     char *(*judge)(struct node_worker *, void *state,
                    struct node_task_sums *sums);
 
@@ -124,6 +125,7 @@ struct node_task_class {
 extern const struct node_task_class node_task_factorise;
 extern const struct node_task_class node_task_knowledge;
 extern const struct node_task_class node_task_skipgram;
+extern const struct node_task_class node_task_linear;
 
 /* A word of --task, or NULL. */
 const struct node_task_class *node_task_find(const char *name);
@@ -145,14 +147,15 @@ bool node_task_is_judged(const struct options *, uint64_t epoch);
 
 /* Reports the epoch, with the names of the task's qualities. */
 void node_task_report(const struct node_task_class *, struct report_epoch *,
-                      struct report *);
+                      struct reporter *);
 
 /* An epoch is of 'n' parts.  If it is limited in time, each of them is to end
- * when node_worker_late() says so.  All workers end a part together, but where
- * some may be ahead of others.  A part has 'n_clocks' of those by which it is
- * seen who is ahead. */
+ * when node_worker_late() returns true.  All workers end a part together, but
+ * where some may be ahead of others.  A part has 'n_clocks' clocks; a node
+ * with a later clock than others is ahead. */
 void node_worker_begin_part(struct node_worker *, int n, int n_clocks);
 bool node_worker_late(const struct node_worker *);
+char *node_worker_clock(struct node_worker *);
 char *node_worker_end_part(struct node_worker *);
 
 /* Takes as long as 'n' samples are to take since the part began. */
@@ -162,7 +165,7 @@ void node_worker_pace(struct node_worker *, size_t n);
  * in batches (batches.h). */
 struct node_samples {
     size_t n_keys;              /* Of a sample, */
-    size_t n_wanted;            /* of which the first are localized. */
+    size_t n_wanted;            /* and the first 'n_wanted' are localized. */
 
     /* Stores the keys of the next sample.  False: there is no more. */
     bool (*next)(struct node_worker *, void *state, uint64_t *keys);
@@ -195,7 +198,7 @@ struct factorise_manual_in {
     uint16_t port;              /* Port to listen on. */
     int64_t connect_us;         /* Time limit for all nodes to connect. */
     struct control *control;
-    struct report *report;      /* Report of the first node, NULL on others. */
+    struct reporter *report; /* Of the first node, NULL on others. */
     struct pace *pace;
 };
 

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "trainer/keys/key-store.h"
 
-/* Keys are requested when so many wait, or when 1/PART of the queue has been
+/* Keys are requested when MANY_KEYS wait, or when 1/PART of the queue has been
  * added. */
 #define MANY_KEYS 256
 #define PART 4

@@ -43,11 +43,11 @@ void prefetch_destroy(struct prefetch *);
  * full. */
 uint64_t *prefetch_reserve(struct prefetch *);
 
-/* Adds the sample of 'n' keys, of which the first 'n_wanted' are localized. */
+/* Adds the sample of 'n' keys; the first 'n_wanted' are localized. */
 void prefetch_add(struct prefetch *, size_t n, size_t n_wanted);
 
 /* Returns the number of keys of the oldest sample and stores them in its
- * argument; 0 if there is none. */
+ * argument; 0 without a sample. */
 size_t prefetch_next(struct prefetch *, const uint64_t **keys);
 
 #endif /* trainer/tasks/prefetch.h */

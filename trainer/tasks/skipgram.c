@@ -6,8 +6,8 @@
  * around them, are localized ahead; wrong ones are drawn among the words that
  * are here.
  *
- * Word i has its vector in key i, and that of it as a context in key
- * n_words + i. */
+ * Word i has its vector in key i, and its vector as a context in key n_words +
+ * i. */
 
 #include "trainer/tasks/skipgram.h"
 
@@ -26,7 +26,7 @@
 #include "trainer/tasks/node-task.h"
 #include "trainer/tasks/prefetch.h"
 
-#define HELD_OUT 20             /* One part of so many of the text. */
+#define HELD_OUT 20             /* One part of HELD_OUT of the text. */
 #define PAIR 2                  /* Keys of a word and one near it. */
 
 #define STREAM_VALUES (UINT64_C(0x5732) << 32)

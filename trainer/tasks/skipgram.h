@@ -21,7 +21,7 @@ struct corpus;
 struct seeded;
 
 /* 'places' are indices of vectors among 'values', and of their gradients: the
- * word's, that of the right context, and 'n_wrong' wrong ones.  Adds to the
+ * word's, the right context's, and 'n_wrong' wrong ones.  Adds to the
  * gradients; returns the loss. */
 double skipgram_step(size_t dimension, const float *values, size_t n_wrong,
                      const size_t *places, float *gradients);

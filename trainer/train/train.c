@@ -18,8 +18,9 @@
 #include "trainer/net/frame.h"
 #include "trainer/process/options.h"
 #include "trainer/ps/checkpoint.h"
+#include "trainer/search/launch.h"
+#include "trainer/search/team.h"
 #include "trainer/train/progress.h"
-#include "trainer/train/team.h"
 
 #define EXIT_TRAINING 1
 #define BAR_S 0.1               /* Time between two bars. */
@@ -31,7 +32,7 @@ struct train {
     struct progress progress;
     bool terminal;              /* Standard output is one. */
     bool has_bar;               /* A bar is in the last line of it. */
-    bool ending;                /* The workers have been told to stop. */
+    bool ending;                /* The workers have been stopped. */
     int64_t first;              /* Iteration at which the job began. */
     double began, ended;        /* Monotonic seconds. */
     double shown;               /* Time of the last bar or line. */
@@ -56,14 +57,6 @@ train_stopped(void *train_)
     const struct train *train = train_;
 
     return n_signals > train->ending;
-}
-
-static double
-number(const cJSON *event, const char *name)
-{
-    const cJSON *value = cJSON_GetObjectItem(event, name);
-
-    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
 }
 
 /* Output. */
@@ -218,7 +211,8 @@ show_start(struct train *train)
 static void
 show_weights(struct train *train, const cJSON *event)
 {
-    double made = number(event, "made"), all = number(event, "parameters");
+    double made = team_number(event, "made"),
+           all = team_number(event, "parameters");
 
     if (train->o->json) {
         print_event(cJSON_Duplicate(event, true));
@@ -287,14 +281,14 @@ static void
 take_progress(struct train *train, int rank, const cJSON *event)
 {
     struct progress *p = &train->progress;
-    double iteration = number(event, "iteration");
+    double iteration = team_number(event, "iteration");
 
     train->iterations[rank] = isfinite(iteration) ? iteration : 0;
     if (rank) {
         return;
     }
-    p->loss = number(event, "loss");
-    p->accuracy = number(event, "accuracy");
+    p->loss = team_number(event, "loss");
+    p->accuracy = team_number(event, "accuracy");
     if (train->ended) {
         p->iteration = train->iterations[0];
     } else if (train->began) {
@@ -324,8 +318,8 @@ take_event(void *train_, int rank, const cJSON *event)
         }
     } else if (!strcmp(type, "done")) {
         take_progress(train, rank, event);
-        train->bytes += number(event, "bytes_sent")
-                        + number(event, "bytes_received");
+        train->bytes += team_number(event, "bytes_sent")
+                        + team_number(event, "bytes_received");
     }
 }
 
@@ -336,15 +330,14 @@ static char *
 run(struct train *train)
 {
     const struct options *o = train->o;
-    char *until = message("until %"PRId64"\n", o->target), *error = NULL;
+    char *error = NULL;
 
     train->first = team_paused(train->team);
     train->began = train->shown = clock_monotonic_s();
     progress_init(&train->progress, train->began, train->first,
                   count_iterations(train));
     show_start(train);
-    team_say(train->team, until);
-    free(until);
+    team_until(train->team, o->target);
     while (!error && !train_stopped(train)
            && !team_has_reached(train->team, o->target)) {
         error = team_run(train->team, 0.1);
@@ -356,8 +349,11 @@ run(struct train *train)
 static char *
 start_and_run(struct train *train, const struct team_config *config)
 {
-    char *error = team_start(config, &train->team);
+    char *error;
 
+    train->team = team_create(config);
+    team_start(train->team);
+    error = team_await(train->team);
     if (!error && !train_stopped(train)) {
         error = run(train);
     }
@@ -403,20 +399,10 @@ catch_signals(void)
     }
 }
 
-static void
-free_arguments(char *argv[], size_t n)
-{
-    while (n) {
-        free(argv[--n]);
-    }
-}
-
 int
 train_command(const struct options *o)
 {
-    char *servers[OPTION_MAX_ROWS + 1], *workers[OPTION_MAX_ROWS + 1];
-    size_t n_servers = options_arguments(o, ROLE_SERVER, servers);
-    size_t n_workers = options_arguments(o, ROLE_WORKER, workers);
+    struct words servers = { .n = 0 }, workers = { .n = 0 };
     const char *terminal = getenv("TERM");
     struct train train = {
         .o = o,
@@ -429,18 +415,24 @@ train_command(const struct options *o)
                     && strcmp(terminal, "dumb"),
     };
     struct team_config config = {
-        .n_servers = o->n_team_servers, .n_workers = o->n_workers,
-        .server_arguments = (const char *const *) servers,
-        .worker_arguments = (const char *const *) workers,
-        .report = take_event, .print = print_line, .stopped = train_stopped,
+        .n_servers = o->n_team_servers,
+        .n_workers = o->n_workers,
+        .server_arguments = (const char *const *) servers.words,
+        .worker_arguments = (const char *const *) workers.words,
+        .report = take_event,
+        .reads_errors = true,
+        .print = print_line,
+        .stopped = train_stopped,
         .aux = &train,
     };
     char *error;
 
+    options_arguments(o, ROLE_SERVER, words_add, &servers);
+    options_arguments(o, ROLE_WORKER, words_add, &workers);
     catch_signals();
     error = start_and_run(&train, &config);
     team_destroy(train.team);
-    free_arguments(servers, n_servers);
-    free_arguments(workers, n_workers);
+    words_uninit(&servers);
+    words_uninit(&workers);
     return conclude(o, error);
 }

@@ -28,7 +28,7 @@ VLOG_DEFINE_THIS_MODULE(kernel);
 
 /* Queues of an uplink. */
 
-#define MAX_DEPTH 4 /* A VLAN of a bond of cards, and one more. */
+#define MAX_DEPTH 4 /* A VLAN, a bond, its cards, and one more. */
 
 /* Of linux/pkt_sched.h since 6.7. */
 #define FQ_PRIOMAP 16
@@ -43,7 +43,7 @@ struct seen {
     bool has_root;
     bool has_ours; /* The root is the one of tc.h. */
     bool has_mq;   /* The root is mq: its leaves count. */
-    bool differs;  /* A qdisc whose queues count has no map, or a different
+    bool differs;  /* A qdisc with queues that count has no map, or a different
                     * one. */
     char kind[16]; /* Of the qdisc with 'bands', else "". */
     uint8_t bands[N_PRIORITIES]; /* By priority; 0 is served first. */
@@ -96,7 +96,7 @@ read_bands(const char *kind, const struct nlattr *options,
     return true;
 }
 
-/* Notes a qdisc whose queues count. */
+/* Notes a qdisc with queues that count. */
 static void
 see_queues(struct seen *s, const char *kind, const struct nlattr *options)
 {

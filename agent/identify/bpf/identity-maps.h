@@ -50,7 +50,6 @@ struct identity_settings {
                         * carry a slot from a pod to the uplink. */
     __u8 mode;         /* enum identity_mode. */
     __u8 default_dscp, control_dscp;
-    __u8 has_ports;  /* Map "ports" has a port. */
     __u32 max_pairs; /* Limit of the addresses of a slot in map "sent"; 0
                       * leaves the map empty. */
     __u64 netns;     /* Cookie of the agent's namespace. */
@@ -144,19 +143,18 @@ struct identity_owner {
                     * in the lowest bit whether one is of control. */
 };
 
-/* Map "questions": a process that no claim is about has made a socket, or one
- * of no job has sent a packet from or to a port that has a rule.  Questions
- * that do not fit are counted: then the agent inspects all processes. */
+/* Map "questions": a process that no claim is about has made a socket.
+ * Questions that do not fit are counted: then the agent inspects all
+ * processes. */
 struct identity_question {
-    __u64 cgroup; /* Id, of the first kind. */
+    __u64 cgroup; /* Id. */
     __u32 tgid;
-    __u32 rule; /* Of the second kind, from 1 on; else 0. */
+    __u32 may_copy; /* 1: it is a struct identity_copy; else 0. */
 };
 
-/* Map "questions", with IDENTITY_MAY_COPY as the rule: in another namespace
- * than the agent's, a process connects a socket of TCP that it has bound to an
- * address and a port, which a connection here may have. */
-#define IDENTITY_MAY_COPY 0xffffffffu
+/* Map "questions": in another namespace than the agent's, a process connects a
+ * socket of TCP that it has bound to an address and a port, which a connection
+ * here may have. */
 struct identity_copy {
     struct identity_question question;
     __u32 local[4], remote[4]; /* IPv6, IPv4 addresses mapped. */

@@ -113,16 +113,7 @@ struct {
     __type(value, __u64);
 } netns_ids SEC(".maps");
 
-/* By port in host byte order: the number of its rule, 0 without one. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 65536);
-    __type(key, __u32);
-    __type(value, __u64); /* The kernel rounds up to 8 bytes anyway. */
-} ports SEC(".maps");
-
-/* By thread group, and the rule of the question in the high half:
+/* By thread group, and the kind of the question in the high half:
  * CLOCK_BOOTTIME in ns of the last one.  Its key has 64 bits, like the key of
  * 'processes': without CAP_PERFMON, Linux 6.1 refuses to write 32 bits over 64
  * on the stack. */
@@ -159,9 +150,9 @@ get_settings(void)
  * of one user can fill the ring: the agent then finds a count of lost
  * questions, and inspects all processes. */
 static __always_inline void
-ask_about(__u32 tgid, __u64 cgroup, __u32 rule, __u64 now)
+ask_about(__u32 tgid, __u64 cgroup, __u64 now)
 {
-    __u64 key = (__u64) rule << 32 | tgid;
+    __u64 key = tgid;
     __u64 *last = bpf_map_lookup_elem(&asked, &key);
     struct identity_question *question;
 
@@ -172,7 +163,7 @@ ask_about(__u32 tgid, __u64 cgroup, __u32 rule, __u64 now)
     if (question) {
         question->cgroup = cgroup;
         question->tgid = tgid;
-        question->rule = rule;
+        question->may_copy = 0;
         bpf_ringbuf_submit(question, 0);
         bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
     } else {
@@ -212,7 +203,7 @@ stamp(struct identity_owner *owner, __u64 netns)
     claim = bpf_map_lookup_elem(&processes, &tgid);
     if (!claim || now < claim->born || claim->ended
         || (uid && claim->uid != uid)) {
-        ask_about(tgid, bpf_get_current_cgroup_id(), 0, now);
+        ask_about(tgid, bpf_get_current_cgroup_id(), now);
     }
 }
 
@@ -227,13 +218,13 @@ stagecoach_sock(struct bpf_sock *sk)
     return 1;
 }
 
-/* Returns a question about a socket that may copy a connection, whose
- * addresses the caller fills in before it submits that; else NULL. */
+/* Returns a question about a socket that may copy a connection, and the caller
+ * fills in its addresses before it submits it; else NULL. */
 static __always_inline struct identity_copy *
 ask_about_copy(const struct bpf_sock_addr *ctx, const struct bpf_sock *sk)
 {
     __u32 tgid = bpf_get_current_pid_tgid() >> 32;
-    __u64 key = (__u64) IDENTITY_MAY_COPY << 32 | tgid;
+    __u64 key = 1ull << 32 | tgid;
     __u64 now = bpf_ktime_get_boot_ns();
     __u64 *last = bpf_map_lookup_elem(&asked, &key);
     struct identity_copy *copy;
@@ -246,7 +237,7 @@ ask_about_copy(const struct bpf_sock_addr *ctx, const struct bpf_sock *sk)
     if (copy) {
         copy->question.cgroup = 0;
         copy->question.tgid = tgid;
-        copy->question.rule = IDENTITY_MAY_COPY;
+        copy->question.may_copy = 1;
         copy->uid = bpf_get_current_uid_gid();
         copy->ports[0] = bpf_htons(sk->src_port);
         copy->ports[1] = ctx->user_port;
@@ -393,8 +384,8 @@ adopt(struct __sk_buff *skb, struct bpf_sock *sk)
     return owner;
 }
 
-/* Returns the record of the packet's socket; for a SYN-ACK, which is of a
- * request, that of the listener. */
+/* Returns the record of the packet's socket; for a SYN-ACK, which belongs to a
+ * request, the owner of the listener. */
 static __always_inline struct identity_owner *
 owner_of(struct __sk_buff *skb)
 {
@@ -441,7 +432,7 @@ slot_of_interface(__u32 ifindex)
 
 /* Packets. */
 
-/* An IPv4 header and what is read of that of TCP. */
+/* An IPv4 header and the part of a TCP header that is read. */
 #define USUAL_SIZE (sizeof(struct iphdr) + 13)
 
 struct packet {
@@ -632,21 +623,6 @@ is_control_of(struct identity_owner *owner, const struct packet *p, __u32 slot,
         owner->control = known;
     }
     return known & 1;
-}
-
-/* Asks about the process of a packet without a job at a port with a rule. */
-static __always_inline void
-ask_about_port(const struct packet *p, __u32 tgid)
-{
-    __u32 local = bpf_ntohs(p->ports[0]), remote = bpf_ntohs(p->ports[1]);
-    __u64 *rule = bpf_map_lookup_elem(&ports, &local);
-
-    if (!rule || !*rule) {
-        rule = bpf_map_lookup_elem(&ports, &remote);
-    }
-    if (rule && *rule) {
-        ask_about(tgid, 0, *rule, bpf_ktime_get_boot_ns());
-    }
 }
 
 /* Writes the class and the checksum into an IPv4 header where most are, by no
@@ -867,8 +843,6 @@ stagecoach_out(struct __sk_buff *skb)
         slot = slot_of_owner(owner, s->epoch);
         if (slot) {
             p.control = is_control_of(owner, &p, slot, s->epoch);
-        } else if (s->has_ports && p.transport && owner->tgid) {
-            ask_about_port(&p, owner->tgid);
         }
     } else if (!skb->sk) {
         if (s->mark_shift < IDENTITY_NO_MARK) {
@@ -903,8 +877,8 @@ stagecoach_out(struct __sk_buff *skb)
 }
 
 /* Ingress of the host's end of a pod's interface: the packet still has the
- * pod's socket, which routing or bridging drops, so the mark takes the slot
- * along.  There the source is still the pod's, which the uplink may hide. */
+ * pod's socket, which routing or bridging drops, so the mark carries the slot.
+ * There the source is still the pod's, which the uplink may hide. */
 SEC("tc")
 int
 stagecoach_pod(struct __sk_buff *skb)

@@ -62,7 +62,6 @@ struct identity {
     struct identity_settings *settings;
     struct identity_row *rows;
     struct identity_traffic *traffic;
-    uint64_t *ports;                   /* Rule of each port. */
     uint8_t n_control[IDENTITY_SLOTS]; /* Ports of the control class. */
     bool control_changed;              /* Sockets do not know yet. */
     long long next_control;            /* time_msec() when they may. */
@@ -180,8 +179,6 @@ static const struct array {
       offsetof(struct identity, rows) },
     { "traffic", IDENTITY_SLOTS * sizeof(struct identity_traffic),
       offsetof(struct identity, traffic) },
-    { "ports", (UINT16_MAX + 1) * sizeof(uint64_t),
-      offsetof(struct identity, ports) },
 };
 
 static void **
@@ -512,7 +509,7 @@ identity_add_uplink(struct identity *id, const char *iface)
     int lock, error;
 
     if (id->n_uplinks == MAX_UPLINKS) {
-        return xasprintf("%s: too many uplinks, %d are allowed", iface,
+        return xasprintf("%s: too many uplinks; expected %d", iface,
                          MAX_UPLINKS);
     }
     lock = lock_uplink(iface);
@@ -655,16 +652,6 @@ void
 identity_raise_epoch(struct identity *id)
 {
     id->settings->epoch++;
-}
-
-void
-identity_set_ports(struct identity *id, uint16_t first, uint16_t last,
-                   uint16_t rule)
-{
-    for (int port = first; port <= last; port++) {
-        id->ports[port] = rule;
-    }
-    id->settings->has_ports = rule > 0;
 }
 
 void

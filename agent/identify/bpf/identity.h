@@ -140,11 +140,6 @@ int identity_set_claims(struct identity *, enum identity_map,
 int identity_remove_claim(struct identity *, enum identity_map, uint64_t id);
 void identity_raise_epoch(struct identity *);
 
-/* Sets the number of the rule of a range of ports, in host byte order; first
- * of all ports to 0, for none. */
-void identity_set_ports(struct identity *, uint16_t first, uint16_t last,
-                        uint16_t rule);
-
 /* 'port' is in network byte order.  A slot has at most
  * IDENTITY_MAX_CONTROL_PORTS, as servers that were started again have others;
  * with a further one the others are forgotten.  Slot 0 has none.
@@ -184,7 +179,7 @@ int identity_owners_fd(const struct identity *);
 void identity_adopt(struct identity *, pid_t pid);
 
 /* Removes all programs and maps with pins in this folder, and the filters at
- * the interfaces of this namespace, whose GRO is as it was.  Returns NULL, or
+ * the interfaces of this namespace, and restores their GRO.  Returns NULL, or
  * a malloc()'d message. */
 char *identity_detach(const char *pins);
 

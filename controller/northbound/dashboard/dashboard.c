@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/stage-name.h"
 #include "controller/northbound/views/control.h"
@@ -388,6 +389,13 @@ void
 dashboard_put_state(struct ds *html, const struct json *status,
                     const struct json *order, const struct json *hosts)
 {
+    char name[128] = "an unknown machine";
+
+    ds_put_cstr(html, "<p class=\"note\">Stagecoach " STAGECOACH_VERSION
+                      ": stagecoach-controller on ");
+    gethostname(name, sizeof name - 1);
+    put_escaped(html, name);
+    ds_put_cstr(html, "</p>\n");
     put_alarms(html, status);
     put_tiles(html, status, hosts);
     put_order(html, order);

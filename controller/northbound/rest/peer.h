@@ -3,7 +3,7 @@
 #ifndef PEER_H
 #define PEER_H 1
 
-/* Who sends an HTTP request, and what the sender may do.
+/* The sender of an HTTP request, and what the sender may do.
  *
  *    read      sees everything that the server shows
  *    user      also announces and changes searches of its own, within the
@@ -11,7 +11,7 @@
  *    operator  also changes any search, for any user, with any weight
  *
  * The kernel tells the user at the other end of a Unix socket: root and the
- * user of this program are operators, others are users who act for their own
+ * user of this program are operators, others are users that act for their own
  * number only.  Over TLS the certificate has the role: the organizational unit
  * (OU) of its subject, which "stagecoach pki issue client" writes.  The
  * server's authority signs certificates of clients only, so hosts have no
@@ -77,13 +77,13 @@ struct peer peer_of_account(const char *name);
 /* Returns true if an operator has revoked the certificate of 'peer'. */
 bool peer_is_revoked(const struct peer *, const struct cluster *);
 
-/* Sets what 'peer' may change by 'edit', whose 'owner' is its actor.  Returns
- * NULL, or a message that the caller frees if 'edit' exceeds it. */
+/* Sets what 'peer' may change by 'edit'; the 'owner' of the edit is its actor.
+ * Returns NULL, or a message that the caller frees if 'edit' exceeds it. */
 char *peer_limit(const struct peer *, const struct policy *,
                  struct intent_edit *);
 
-/* Returns true if 'peer' may change a search of 'owner', whose number is
- * 'uid', 0 without one.  'owner' is null if it is unknown. */
+/* Returns true if 'peer' may change a search of 'owner', a user with the
+ * number 'uid', 0 without one.  'owner' is null if it is unknown. */
 bool peer_may_change(const struct peer *, const char *owner, uint64_t uid);
 
 #endif /* controller/northbound/rest/peer.h */

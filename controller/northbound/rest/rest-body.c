@@ -10,6 +10,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/json-check.h"
+#include "policies/policy.h"
 #include "util.h"
 #include "wire/membership.h"
 #include "wire/progress-datagram.h"
@@ -19,6 +20,7 @@
 #define BODY "body"
 
 static const char *const roles[] = { "worker", "server", "peer", NULL };
+static const char *const methods[] = { "synchronous", "asynchronous", NULL };
 
 /* Removes the name from 'error', a message of json-check, "NAME: /POINTER:
  * WHAT" or "NAME:LINE: WHAT".  Frees 'error'. */
@@ -31,8 +33,9 @@ strip_name(char *error)
     if (!error) {
         return NULL;
     }
-    message = (*place == ' ' ? xstrdup(place + 1)
-               : xasprintf("/: line %s, an object is allowed", place));
+    message =
+        (*place == ' ' ? xstrdup(place + 1)
+                       : xasprintf("/: line %s; expected an object", place));
     free(error);
     return message;
 }
@@ -46,8 +49,8 @@ open_body(const char *text, size_t size)
                                             size && is_text ? text : "{}");
 
     if (!is_text) {
-        json_fail(json_check_top(jc), NULL, "a null byte in the body, text is "
-                  "allowed");
+        json_fail(json_check_top(jc), NULL,
+                  "a null byte in the body; expected text");
     }
     return jc;
 }
@@ -73,9 +76,9 @@ read_workers(const struct json_at *top, struct intent_edit *edit)
 }
 
 static void
-read_jobs(const struct json_at *top, struct intent_edit *edit)
+read_jobs(const struct json_at *top, struct intent_edit *edit, int min)
 {
-    const struct json_at *array = json_array(top, "jobs", 1, REST_MAX_JOBS);
+    const struct json_at *array = json_array(top, "jobs", min, REST_MAX_JOBS);
     const char **jobs;
 
     edit->n = json_n(array);
@@ -87,18 +90,37 @@ read_jobs(const struct json_at *top, struct intent_edit *edit)
 
 /* "iterations" is short for the only rung that is known. */
 static void
-read_rungs(const struct json_at *top, struct intent_edit *edit)
+read_rungs(const struct json_at *top, struct intent_edit *edit, int n_jobs)
 {
     if (json_has(top, "rungs")) {
-        edit->rungs = search_rungs_read(top, edit->n, &edit->n_rungs);
+        edit->rungs = search_rungs_read(top, n_jobs, &edit->n_rungs);
     } else {
         struct search_rung *rung = xmalloc(sizeof *rung);
 
         *rung = (struct search_rung){
-            json_integer(top, "iterations", 1, RUNG_MAX_ITERATIONS), 1
+            json_integer(top, "iterations", 1, RUNG_MAX_ITERATIONS), n_jobs > 0
         };
         edit->rungs = rung;
         edit->n_rungs = 1;
+    }
+}
+
+/* An asynchronous stage has the trials that run, now and then none. */
+static void
+read_stage(const struct json_at *top, struct intent_edit *edit)
+{
+    if (!json_enum_or(top, "method", methods, 0)) {
+        read_jobs(top, edit, 1);
+        read_rungs(top, edit, edit->n);
+        return;
+    }
+    read_jobs(top, edit, 0);
+    read_rungs(top, edit, 0);
+    edit->eta = json_number_or(top, "eta", 2, 1000, 3);
+    edit->to_come = json_integer_or(top, "to_come", 0, REST_MAX_TO_COME, 0);
+    if (json_has(top, "trials")) {
+        edit->trials =
+            xstrdup(policy_trials[json_enum(top, "trials", policy_trials)]);
     }
 }
 
@@ -110,7 +132,7 @@ read_owner(const struct json_at *top, struct intent_edit *edit)
 
     edit->uid = json_integer_or(top, "uid", 1, MEMBERSHIP_MAX_UID, 0);
     if (space && edit->uid) {
-        json_fail(top, "namespace", "it and uid, one of them is allowed");
+        json_fail(top, "namespace", "beside uid; expected one of them");
     } else if (space) {
         edit->owner = xasprintf(MEMBERSHIP_NAMESPACE "%s", space);
         edit->uid = membership_namespace(space);
@@ -137,8 +159,7 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
         edit->model_bytes = json_integer_or(top, "model_bytes", 0, 1LL << 50,
                                             0);
     } else if (kind == INTENT_STAGE_BEGIN) {
-        read_jobs(top, edit);
-        read_rungs(top, edit);
+        read_stage(top, edit);
         edit->bytes_per_iteration =
             json_integer_or(top, "bytes_per_iteration", 0, 1LL << 50, 0);
         edit->compute_s = json_number_or(top, "compute_s", 0, 86400, 0);
@@ -160,7 +181,7 @@ rest_body_progress(const char *text, size_t size, struct progress *p)
     char *error;
 
     if (strlen(text) != size) {
-        return xstrdup("/: a null byte in the body, text is allowed");
+        return xstrdup("/: a null byte in the body; expected text");
     }
     top = progress_json_parse(text, size);
     error = progress_json_read(top, p);

@@ -25,6 +25,7 @@ struct progress;
 #define REST_MAX_WORKERS 1024   /* Workers of a job. */
 #define REST_MAX_JOBS 1024      /* Jobs of a stage. */
 #define REST_MAX_RUNG 1000
+#define REST_MAX_TO_COME 1000000
 
 char *rest_body_edit(enum intent_kind, const char *text, size_t size,
                      struct intent_edit *);

@@ -31,10 +31,12 @@ char *
 rest_listen_check(const char *remote, const struct rest_tls *tls)
 {
     if (!rest_listen_is_tls(remote)) {
-        return (!strncmp(remote, "unix:", 5) && remote[5] ? NULL
-                : xasprintf("--rest: \"%s\" is no address to listen on, "
-                            "unix:PATH, pssl:PORT[:IP] or none is allowed",
-                            remote));
+        return (!strncmp(remote, "unix:", 5) && remote[5]
+                    ? NULL
+                    : xasprintf(
+                        "--rest: \"%s\" is no address to listen on; expected "
+                        "unix:PATH, pssl:PORT[:IP] or none",
+                        remote));
     } else if (!tls->key || !tls->certificate || !tls->ca_cert) {
         return xasprintf("--rest: \"%s\" needs TLS, --private-key, "
                          "--certificate and --rest-ca-cert are required",

@@ -5,8 +5,8 @@
 
 /* Listening sockets of the HTTP server, its files of TLS and its names.
  *
- * Other machines need TLS, with the authority of clients; peer.h says who a
- * client is.
+ * Other machines need TLS, with the authority of clients; peer.h identifies
+ * the client.
  *
  *    struct rest_tls tls = { key, certificate, ca_cert };
  *
@@ -37,8 +37,8 @@ void rest_pem_uninit(struct rest_pem *);
 
 /* Returns true if 'host', the header Host, is a name of this server: an
  * address, "localhost" or, unless it is null, a name in 'certificate', in PEM.
- * Whoever owns another name could have a browser take this server for its own
- * (DNS rebinding); nobody can do that to an address. */
+ * The owner of another name could have a browser take this server for its own
+ * (DNS rebinding), which is impossible with an address. */
 bool rest_listen_has_name(const char *host, const char *certificate);
 
 #endif /* controller/northbound/rest/rest-listen.h */

@@ -179,8 +179,8 @@ struct rest_route {
     enum intent_kind kind;      /* Change to prepare if 'handle' is null. */
 };
 
-/* Handlers.  An answer with status 0 means that the request's 'next' is to be
- * done first. */
+/* Handlers.  An answer with status 0 means that the request's 'edit' is to be
+ * written first. */
 
 /* An answer shows that the main loop runs. */
 static struct rest_answer
@@ -269,23 +269,15 @@ get_rollout(struct rest_request *r)
     return rest_answer_json(rollout_report(r->ctl));
 }
 
-static struct rest_answer
-get_events(struct rest_request *r)
-{
-    if (strcmp(r->method, MHD_HTTP_METHOD_GET)) {
-        return rest_answer_text("text/event-stream", xstrdup(""));
-    }
-    r->next = REST_STREAM;
-    return (struct rest_answer) { .status = 0 };
-}
-
 /* Returns the answer 'json', or status 404 if it is null. */
 static struct rest_answer
 answer_or_404(const struct rest_request *r, struct json *json)
 {
     return (json ? rest_answer_json(json)
-            : rest_answer_error(MHD_HTTP_NOT_FOUND, "%.*s: unknown, what has "
-                                "begun is allowed", REST_MAX_QUOTE, r->path));
+                 : rest_answer_error(MHD_HTTP_NOT_FOUND,
+                                     "%.*s: unknown; expected what has "
+                                     "begun",
+                                     REST_MAX_QUOTE, r->path));
 }
 
 static struct rest_answer
@@ -314,9 +306,10 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
 
     if (kind >= INTENT_STAGE_BEGIN
         && (!str_to_uint(r->args[1], 10, &rung) || rung > REST_MAX_RUNG)) {
-        return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/rung: \"%s\" is no "
-                                 "rung, 0 to %d are allowed", r->args[1],
-                                 REST_MAX_RUNG);
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
+                                 "/rung: \"%s\" is no "
+                                 "rung; expected 0 to %d",
+                                 r->args[1], REST_MAX_RUNG);
     }
     error = rest_body_edit(kind, r->body, r->body_size, &r->edit);
     if (!error) {
@@ -340,7 +333,6 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
     if (error) {
         return rest_answer_message(status, error);
     }
-    r->next = REST_CHANGE;
     return (struct rest_answer) { .status = 0 };
 }
 
@@ -358,8 +350,9 @@ delete_job(struct rest_request *r)
         }
     }
     quote = rest_path_quote(outcome);
-    answer = rest_answer_error(MHD_HTTP_BAD_REQUEST, "/outcome: \"%s\" is "
-                               "none, done, stopped and failed are allowed",
+    answer = rest_answer_error(MHD_HTTP_BAD_REQUEST,
+                               "/outcome: \"%s\" is "
+                               "none; expected done, stopped or failed",
                                quote);
     free(quote);
     return answer;
@@ -421,7 +414,6 @@ static const struct rest_route routes[] = {
     { "POST", JOB "/progress", PEER_USER, { NULL }, post_progress },
     { "PUT", STAGE, PEER_USER, { NULL }, NULL, INTENT_STAGE_BEGIN },
     { "DELETE", STAGE, PEER_USER, { NULL }, NULL, INTENT_STAGE_END },
-    { "GET", "/v1/events", PEER_READ, { NULL }, get_events },
     { "GET", "/v1/explain/{cojob}/{job}", PEER_READ, { NULL }, get_explain },
     { "GET",
       "/v1/history/{kind}",
@@ -458,14 +450,14 @@ answer_not_found(const char *path)
     struct sset seen = SSET_INITIALIZER(&seen);
     char *quote = rest_path_quote(path);
 
-    ds_put_format(&message, "%s: not found, one of", quote);
+    ds_put_format(&message, "%s: not found; expected one of", quote);
     for (size_t i = 0; i < n_control_views; i++) {
         ds_put_format(&message, " /v1/%s,", control_views[i].name);
     }
     for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
         if (sset_add(&seen, routes[i].path)) {
             ds_put_format(&message, " %s%s", routes[i].path,
-                          i + 1 < ARRAY_SIZE(routes) ? "," : " is allowed");
+                          i + 1 < ARRAY_SIZE(routes) ? "," : "");
         }
     }
     sset_destroy(&seen);
@@ -485,7 +477,7 @@ answer_not_allowed(const struct rest_request *r, unsigned int methods)
     struct rest_answer answer;
 
     answer = rest_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED,
-                               "%s: %.16s is not for this, %s is allowed",
+                               "%s: %.16s is not for this; expected %s",
                                r->path, r->method, sets[methods]);
     answer.allow = sets[methods];
     return answer;
@@ -549,10 +541,10 @@ check_query(const struct rest_request *r, const struct rest_route *route)
     if (n == r->n_query) {
         return (struct rest_answer) { .status = 0 };
     }
-    return rest_answer_error(
-        MHD_HTTP_BAD_REQUEST, "%s: the request has a query, %s%s%s %s "
-        "allowed", r->path, first ? first : "none", second ? " and " : "",
-        second ? second : "", second ? "are" : "is");
+    return rest_answer_error(MHD_HTTP_BAD_REQUEST,
+                             "%s: the request has a query; expected %s%s%s",
+                             r->path, first ? first : "none",
+                             second ? " or " : "", second ? second : "");
 }
 
 static struct rest_answer
@@ -576,8 +568,8 @@ route(struct rest_request *r)
                                  peer_role_names[route->role]);
     } else if (r->body_size && *route->method != 'P') {
         return rest_answer_error(MHD_HTTP_CONTENT_TOO_LARGE,
-                                 "%s: the request has a body, none is "
-                                 "allowed", r->path);
+                                 "%s: the request has a body; expected none",
+                                 r->path);
     }
     answer = check_query(r, route);
     return (answer.status          ? answer
@@ -665,13 +657,15 @@ rest_authorize(const struct rest_head *head)
                                  "/: a page of another site asks; expected a "
                                  "page of this server, or a link to it");
     } else if (head->origin && !rest_is_read(head->method)) {
-        return rest_answer_error(
-            MHD_HTTP_FORBIDDEN, "/: the request has an Origin, none is "
-            "allowed in a change");
+        return rest_answer_error(MHD_HTTP_FORBIDDEN,
+                                 "/: the request has an Origin; expected none"
+                                 " in a change");
     } else if (head->content_length > REST_MAX_BODY) {
         return rest_answer_error(
-            MHD_HTTP_CONTENT_TOO_LARGE, "/: the request's body is too large, "
-            "%d bytes are allowed", REST_MAX_BODY);
+            MHD_HTTP_CONTENT_TOO_LARGE,
+            "/: the request's body is too large; expected "
+            "%d bytes",
+            REST_MAX_BODY);
     }
     return (struct rest_answer) { .status = 0 };
 }

@@ -10,15 +10,15 @@
  * cannot differ from the implementation.  In addition, each control view
  * (control.h) is a path.
  *
- * Handlers do not block.  A handler that must wait prepares a change or a
- * stream in the request, which the caller executes.
+ * Handlers do not block.  A handler that must wait prepares a change in the
+ * request, which the caller executes.
  *
  *    answer = rest_authorize(&head);
  *    if (!answer.status) {
  *        answer = rest_route(&request);
  *    }
  *    if (!answer.status) {
- *        ...write 'request.edit', or stream events...
+ *        ...write 'request.edit'...
  *    }
  *
  * rest.c fills in a request from libmicrohttpd and sends the answer, so that
@@ -47,12 +47,6 @@ struct rest_counts;
 #define REST_MAX_BODY (64 * 1024)       /* Bytes. */
 #define REST_MAX_QUOTE 64       /* Characters of a path that errors show. */
 
-/* Action required before a request can be answered. */
-enum rest_next {
-    REST_CHANGE,                /* Write 'edit' to the intent database. */
-    REST_STREAM,                /* Stream events. */
-};
-
 struct rest_request {
     struct controller *ctl;
     struct rest_counts *counts;  /* Counters of the server. */
@@ -69,9 +63,9 @@ struct rest_request {
 
     char args[REST_MAX_ARGS][REST_MAX_ARG];     /* By rest_path_match(). */
 
-    /* Set by a handler that returns no answer. */
-    enum rest_next next;
-    struct intent_edit edit;    /* For REST_CHANGE; owns its strings. */
+    /* Set by a handler that returns no answer: what is to be written to the
+     * intent database before that.  Owns its strings. */
+    struct intent_edit edit;
 };
 
 bool rest_path_match(const char *pattern, const char *path,
@@ -116,9 +110,9 @@ struct rest_head {
                               * in it. */
     const char *host;        /* Host. */
     const char *certificate; /* Of this server, in PEM, or null. */
-    const char *site, *dest; /* Sec-Fetch-Site and -Dest: browsers say what
-                              * they know of the page that asks, and that
-                              * somebody follows a link ("document"). */
+    const char *site, *dest; /* Sec-Fetch-Site and -Dest: browsers describe the
+                              * page that sends the request, and a user that
+                              * follows a link ("document"). */
     const char *origin;      /* Origin: browsers send it with the changes of
                               * a web page.  No page of ours makes changes,
                               * so the page belongs to another site. */
@@ -128,8 +122,8 @@ struct rest_head {
 /* Returns status 0 if the request is allowed so far, otherwise an error. */
 struct rest_answer rest_authorize(const struct rest_head *);
 
-/* Returns the answer to a request, or status 0 if 'next' of the request must
- * be done first. */
+/* Returns the answer to a request, or status 0 if 'edit' of the request must
+ * be written first. */
 struct rest_answer rest_route(struct rest_request *);
 
 #endif /* controller/northbound/rest/rest-routes.h */

@@ -18,7 +18,6 @@
 #include "controller/model/cluster.h"
 #include "controller/model/owners.h"
 #include "controller/northbound/dashboard/dashboard.h"
-#include "controller/northbound/rest/event-stream.h"
 #include "controller/northbound/rest/peer.h"
 #include "controller/northbound/rest/rest-routes.h"
 #include "controller/northbound/rest/token-review.h"
@@ -39,11 +38,8 @@ VLOG_DEFINE_THIS_MODULE(rest);
 
 #define MAX_CONNS 64            /* Connections. */
 #define MAX_PER_IP 16           /* TLS connections of one IP address. */
-#define MAX_STREAMS 24          /* Event streams of all clients. */
-#define MAX_STREAMS_EACH 12     /* Event streams of clients of one name. */
 #define MAX_HEAD (16 * 1024)    /* Bytes of a request line and its headers. */
-#define STREAM_BLOCK 4096       /* Bytes of events read at a time. */
-#define REQUEST_MS 10000        /* Timeout of a request, or of an event. */
+#define REQUEST_MS 10000        /* Timeout of a request. */
 #define CHANGE_MS 5000          /* Timeout of a change of the intent. */
 #define RELOAD_MS 1000          /* Interval of reading the files of TLS. */
 #define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -51,7 +47,6 @@ VLOG_DEFINE_THIS_MODULE(rest);
 struct rest {
     struct controller *ctl;
     struct intent_writer *writer;
-    struct event_stream *events;
     struct token_reviews *tokens;       /* Or NULL. */
     char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     bool users;                 /* All users may connect to Unix sockets. */
@@ -90,7 +85,6 @@ struct conn {
     struct ds body;
     struct change *change;      /* Change being written, or NULL. */
     struct rest_answer answer;  /* To the change, once written. */
-    struct event_client *stream;        /* Or NULL. */
 };
 
 /* A change that is being written.  It may outlive its connection. */
@@ -118,10 +112,8 @@ conn_suspend(struct conn *conn)
 }
 
 static void
-conn_resume(void *conn_)
+conn_resume(struct conn *conn)
 {
-    struct conn *conn = conn_;
-
     if (conn->suspended) {
         conn->suspended = false;
         conn->rest->again = true;
@@ -338,79 +330,6 @@ start_change(struct conn *conn, const struct intent_edit *edit)
     return MHD_YES;
 }
 
-static ssize_t
-read_stream(void *conn_, uint64_t pos OVS_UNUSED, char *buffer, size_t size)
-{
-    struct conn *conn = conn_;
-    ssize_t n = event_client_read(conn->stream, buffer, size);
-
-    if (n < 0) {
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    } else if (!n) {
-        conn_suspend(conn);
-    }
-    if (!ovs_list_is_empty(&conn->node)) {
-        conn_renew(conn->rest, conn);
-    }
-    return n;
-}
-
-static void
-end_stream(void *conn_)
-{
-    struct conn *conn = conn_;
-
-    event_client_destroy(conn->stream);
-    conn->stream = NULL;
-    conn->rest->counts.streams--;
-}
-
-static size_t
-count_streams(const struct rest *rest, const char *actor)
-{
-    const struct conn *conn;
-    size_t n = 0;
-
-    LIST_FOR_EACH (conn, node, &rest->conns) {
-        n += conn->stream && !strcmp(conn->peer.actor, actor);
-    }
-    return n;
-}
-
-static enum MHD_Result
-start_stream(struct conn *conn)
-{
-    struct rest *rest = conn->rest;
-    struct MHD_Response *response;
-    enum MHD_Result result = MHD_NO;
-
-    if (rest->counts.streams >= MAX_STREAMS
-        || count_streams(rest, conn->peer.actor) >= MAX_STREAMS_EACH) {
-        return send_answer(conn, rest_answer_error(
-            MHD_HTTP_SERVICE_UNAVAILABLE, "/v1/events: too many streams, %d "
-            "and %d of one client are allowed", MAX_STREAMS,
-            MAX_STREAMS_EACH));
-    }
-    response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, conn, end_stream);
-    if (!response) {
-        return MHD_NO;
-    }
-    rest->counts.streams++;
-    rest->counts.answers[2]++;
-    conn->stream = event_client_create(rest->events,
-                                       get_header(conn->mc, "Last-Event-ID"),
-                                       conn_resume, conn);
-    if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                "text/event-stream")
-        && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
-                                   "no-store")) {
-        result = MHD_queue_response(conn->mc, MHD_HTTP_OK, response);
-    }
-    MHD_destroy_response(response);
-    return result;
-}
-
 /* Returns the token of the request, or NULL. */
 static const char *
 get_token(struct MHD_Connection *mc)
@@ -489,8 +408,7 @@ handle_end(struct conn *conn, const char *path, const char *method)
     }
     answer = rest_route(&request);
     return (answer.status ? send_answer(conn, answer)
-            : request.next == REST_CHANGE ? start_change(conn, &request.edit)
-            : start_stream(conn));
+                          : start_change(conn, &request.edit));
 }
 
 /* Returns the certificate of this server, in PEM, or NULL. */
@@ -788,7 +706,6 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     rest->ca_cert = nullable_xstrdup(options->tls.ca_cert);
     rest->users = options->users;
     rest->writer = intent_writer_create(options->intent, ANSWERS_PROBE_MS);
-    rest->events = event_stream_create(ctl);
     if (options->api_server) {
         rest->tokens =
             token_reviews_create(options->api_server, options->api_account);
@@ -824,7 +741,6 @@ rest_destroy(struct rest *rest)
         free(listener->path);
         free(listener);
     }
-    event_stream_destroy(rest->events);
     token_reviews_destroy(rest->tokens);
     free(rest->key);
     free(rest->certificate);
@@ -879,7 +795,6 @@ rest_run(struct rest *rest)
     }
     rest->again = false;
     intent_writer_run(rest->writer);
-    event_stream_run(rest->events);
     if (rest->tokens && token_reviews_run(rest->tokens)) {
         resume_reviewed(rest);
     }
@@ -914,7 +829,6 @@ rest_wait(const struct rest *rest)
         return;
     }
     intent_writer_wait(rest->writer);
-    event_stream_wait(rest->events);
     if (rest->tokens) {
         token_reviews_wait(rest->tokens);
     }

@@ -3,7 +3,7 @@
 #ifndef REST_H
 #define REST_H 1
 
-/* HTTP server of the controller: JSON views, changes, events, dashboard.
+/* HTTP server of the controller: JSON views, changes, dashboard.
  *
  * Dashboards, probes, schedulers and scripts use HTTP and JSON, not unixctl.
  * They read the same views as the control socket offers, from the same
@@ -14,8 +14,8 @@
  * are limited: the number of connections is small, a request that takes longer
  * than REQUEST_MS closes its connection, and if all connections are in use,
  * the one with the soonest timeout is closed for the next client.  A request
- * that waits for the database or an API server and a stream without events are
- * suspended, and then cost nothing.
+ * that waits for the database or an API server is suspended, and then costs
+ * nothing.
  *
  * Certificates expire after some months.  The server reads the files of TLS
  * once a second.  If they have changed and match, another daemon of

@@ -296,8 +296,8 @@ find_review(struct token_reviews *tr, const uint8_t *hash)
     return found;
 }
 
-/* Forgets the oldest review that has ended.  Returns false if there is none.
- */
+/* Forgets the oldest review that has ended.  Returns false if no place becomes
+ * free. */
 static bool
 make_room(struct token_reviews *tr)
 {

@@ -162,6 +162,10 @@ stage_to_json(const struct stage *stage)
     json_put_integer(json, "rung", stage->rung);
     json_put_integer(json, "began", stage->began);
     json_put_integer(json, "iterations", stage->iterations);
+    if (stage->trials.n) {
+        json_object_put_string(json, "method", "asynchronous");
+        json_put_integer(json, "to_come", stage->trials.to_come);
+    }
     json_object_put(json, "jobs", jobs);
     return json;
 }

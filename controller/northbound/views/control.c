@@ -183,9 +183,10 @@ control_explain(const struct controller *ctl, const char *job,
         }
         return NULL;
     }
-    return xasprintf("%.64s: %s, COJOB/JOB of a job with iterations left in a "
-                     "running stage is allowed", job,
-                     found ? "not in the last order" : "no such job");
+    return xasprintf(
+        "%.64s: %s; expected COJOB/JOB of a job with iterations left in a "
+        "running stage",
+        job, found ? "not in the last order" : "no such job");
 }
 
 static struct json *
@@ -287,9 +288,11 @@ control_observes(const struct controller *ctl)
 static char *
 check_leader(const struct controller *ctl)
 {
-    return (intent_db_is_active(ctl->intent) ? NULL
-            : xasprintf("this controller is \"%s\", the one that is "
-                        "\"active\" is allowed",
+    return (
+        intent_db_is_active(ctl->intent)
+            ? NULL
+            : xasprintf("this controller is \"%s\"; expected the one that is "
+                        "\"active\"",
                         intent_db_state(ctl->intent)));
 }
 
@@ -304,13 +307,13 @@ control_history(const struct controller *ctl, const char *kind,
         return xstrdup("no history is kept, --history=FILE is missing");
     } else if (!str_to_llong(since, 10, &at)
                || (limit && !str_to_uint(limit, 10, &rows))) {
-        return xstrdup("SINCE or LIMIT: not a number, epoch ms and rows are "
-                       "allowed");
+        return xstrdup(
+            "SINCE or LIMIT: not a number; expected epoch ms and rows");
     }
     *json = history_to_json(ctl->history, kind, at, rows);
     return *json ? NULL
-                 : xstrdup("not a kind of history, stages, others, "
-                           "orders and ports are allowed");
+                 : xstrdup("not a kind of history; expected stages, others "
+                           "or ports");
 }
 
 /* Appends the names of connected hosts that have not applied their order to
@@ -387,7 +390,7 @@ decisions_after(struct controller *ctl, int argc OVS_UNUSED,
     long long id;
 
     if (!str_to_llong(argv[1], 10, &id) || id < 0) {
-        return xstrdup("ID: not a number, that of a decision is allowed");
+        return xstrdup("ID: not a number; expected the number of a decision");
     }
     *json = decision_log_to_json(ctl->log, id, SIZE_MAX);
     return NULL;
@@ -419,8 +422,9 @@ add_override(struct controller *ctl, enum override_kind kind,
     id = overrides_add(&ctl->overrides, kind, target, actor, reason, for_ms,
                        &now);
     if (!id) {
-        return xasprintf("%.64s: too many overrides, up to %d are allowed, "
-                         "undo some", target, OVERRIDES_MAX);
+        return xasprintf("%.64s: too many overrides; expected up to %d, "
+                         "undo some",
+                         target, OVERRIDES_MAX);
     }
     duration = (for_ms ? xasprintf("for %" PRId64 " s", (for_ms + 999) / 1000)
                        : xstrdup("until undone"));
@@ -444,8 +448,8 @@ override(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
         kind++;
     }
     if (kind == OVERRIDE_REVOKE || !str_to_llong(argv[3], 10, &for_ms)) {
-        return xstrdup("KIND or MS: not one, pin, pause, exclude and "
-                       "observe, and a number are allowed");
+        return xstrdup("KIND or MS: not one; expected pin, pause, exclude and "
+                       "observe, or a number");
     }
     return add_override(ctl, kind, argv[2], for_ms, argv[4], argv[5], json);
 }
@@ -474,8 +478,10 @@ undo(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
     char *error;
 
     if (!str_to_llong(argv[1], 10, &id)) {
-        return xasprintf("%.32s: not the number of an override, 0 for the "
-                         "last is allowed", argv[1]);
+        return xasprintf(
+            "%.32s: not the number of an override; expected 0 for the "
+            "last",
+            argv[1]);
     }
     error = check_leader(ctl);
     if (error) {
@@ -484,13 +490,15 @@ undo(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
     now = instant_now();
     ov = overrides_find(&ctl->overrides, id);
     if (!ov) {
-        return (id ? xasprintf("%lld: no such override, one that "
-                               "\"overrides\" lists is allowed", id)
-                : xstrdup("nothing is in force that could be undone"));
+        return (id ? xasprintf("%lld: no such override; expected one that "
+                               "\"overrides\" lists",
+                               id)
+                   : xstrdup("nothing is in force that could be undone"));
     }
     if (!overrides_undo(&ctl->overrides, ov->id, &now)) {
-        return xasprintf("%"PRId64": is not in force any more, one that is "
-                         "is allowed", ov->id);
+        return xasprintf("%" PRId64
+                         ": is not in force any more; expected one that is",
+                         ov->id);
     }
     intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
                     *ov->target ? ov->target : "cluster", "undo",
@@ -580,8 +588,7 @@ rollout(struct controller *ctl, int argc, const char *argv[],
 
     if (argc > 1 && (argc < 4 || !str_to_int(argv[2], 10, &rung)
                      || (!begun && strcmp(argv[3], "ended")))) {
-        return xstrdup("COJOB RUNG begun|ended: all three or none are "
-                       "allowed");
+        return xstrdup("COJOB RUNG begun|ended: expected all three or none");
     }
     *json = rollout_report(ctl);
     if (argc > 1 && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
@@ -625,7 +632,7 @@ static const struct command {
     { "controller/host-remove", "HOST ACTOR REASON", 3, 3, host_remove },
     { "controller/host-revoke", "HOST ACTOR REASON", 3, 3, host_revoke },
     { "controller/raise-generation", "ACTOR REASON", 2, 2, raise_generation },
-    { "controller/history", "stages|orders|ports SINCE [LIMIT]", 2, 3,
+    { "controller/history", "stages|others|ports SINCE [LIMIT]", 2, 3,
       history },
     { "controller/rollout", "[COJOB RUNG begun|ended]", 0, 3, rollout },
     { "policy/reload", "", 0, 0, policy_reload },

@@ -156,6 +156,36 @@ explain_stage(struct explanation *e)
     explain_stages_before(e);
 }
 
+/* Adds how the trials of an asynchronous search go. */
+static void
+explain_trial(struct explanation *e)
+{
+    const char *cojob = e->stage->cojob;
+    const struct job_row *behind = NULL;
+
+    for (size_t k = 0; e->rows->jobs[k].rank < e->row->rank; k++) {
+        const struct job_row *other = &e->rows->jobs[k];
+
+        if (!strcmp(e->rows->stages[other->stage].cojob, cojob)) {
+            behind = other;
+        }
+    }
+    if (e->row->equal) {
+        add_sentence(e, "its search judges trials one by one, and all that "
+                        "run have one rank: the network has no part in which "
+                        "is first at a rung");
+    } else if (e->row->chance > 0) {
+        add_sentence(e,
+                     "chance %.0f %% to pass the rung at iteration %" PRId64
+                     " by its metric and those of the others, %s%s%s",
+                     100 * e->row->chance, e->row->target,
+                     behind ? "behind trial " : "first of its search",
+                     behind ? strchr(behind->name, '/') + 1 : "",
+                     behind ? ", and it keeps the min share of its level"
+                            : "");
+    }
+}
+
 static void
 explain_level(struct explanation *e)
 {
@@ -288,7 +318,7 @@ explain_refusals(struct explanation *e)
     }
 }
 
-/* Names the hosts of the job whose reports are refused. */
+/* Names the hosts of the job with refused reports. */
 static void
 explain_revocations(struct explanation *e)
 {
@@ -529,6 +559,7 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     explain_progress_refusals(&e);
     explain_stage(&e);
     explain_level(&e);
+    explain_trial(&e);
     json_object_put(json, "why", e.why);
     put_waits_for(&e, json);
     if (e.stage->counted) {

@@ -184,7 +184,6 @@ put_process(struct ds *out, const struct rest_counts *counts)
         counts->hung_up);
     put(out, "http_connections", "gauge", "Open HTTP connections.",
         counts->connections);
-    put(out, "http_streams", "gauge", "Open event streams.", counts->streams);
 }
 
 /* Writes the metric NAME of the first 'n' of 'hosts'; VALUE is an
@@ -272,6 +271,35 @@ put_levels(struct ds *out, const struct host *const hosts[], size_t n,
     }
 }
 
+/* Writes how many connected hosts are how many versions behind. */
+static void
+put_behind(struct ds *out, const struct host *const hosts[], size_t n)
+{
+    static const struct {
+        const char *label;
+        int64_t most;
+    } classes[] = { { "1", 1 }, { "2-10", 10 }, { "more", INT64_MAX } };
+    size_t counts[ARRAY_SIZE(classes)] = { 0 };
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t behind = hosts[i]->wanted - hosts[i]->applied;
+        size_t c = 0;
+
+        while (behind > classes[c].most) {
+            c++;
+        }
+        counts[c] += hosts[i]->connected && behind > 0;
+    }
+    describe(out, "hosts_behind", "gauge",
+             "Connected hosts that have not applied their order, by versions "
+             "since the one that they have applied.");
+    for (size_t c = 0; c < ARRAY_SIZE(classes); c++) {
+        ds_put_format(out,
+                      PREFIX "hosts_behind{versions=\"%s\"} %" PRIuSIZE "\n",
+                      classes[c].label, counts[c]);
+    }
+}
+
 static void
 put_hosts(struct ds *out, const struct cluster *c)
 {
@@ -283,6 +311,7 @@ put_hosts(struct ds *out, const struct cluster *c)
     put(out, "hosts_left_out", "gauge",
         "Number of hosts beyond the limit, without metrics of their own.",
         n - shown);
+    put_behind(out, hosts, n);
     put_agents(out, hosts, shown);
     put_shims(out, hosts, shown);
     put_levels(out, hosts, shown, "shim_queue_sent_bytes_total",
@@ -395,6 +424,34 @@ put_users(struct ds *out, const struct cluster *c)
 }
 
 void
+metrics_put_starts(struct ds *out, const struct stage_starts *starts)
+{
+    describe(out, "stage_start_seconds", "histogram",
+             "Time from the begin of a stage until its hosts have applied its "
+             "order, by step.");
+    for (int step = 0; step < N_STAGE_STEPS; step++) {
+        const char *name = stage_step_names[step];
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < STAGE_START_N_CLASSES; i++) {
+            n += starts->steps[step].n[i];
+            ds_put_format(out,
+                          PREFIX "stage_start_seconds_bucket{step=\"%s\","
+                                 "le=\"%s\"} %" PRIu64 "\n",
+                          name, stage_start_classes[i].limit, n);
+        }
+        ds_put_format(out,
+                      PREFIX "stage_start_seconds_sum{step=\"%s\"} "
+                             "%.17g\n",
+                      name, starts->steps[step].sum);
+        ds_put_format(out,
+                      PREFIX "stage_start_seconds_count{step=\"%s\"} "
+                             "%" PRIu64 "\n",
+                      name, n);
+    }
+}
+
+void
 metrics_put_cluster(struct ds *out, const struct cluster *c)
 {
     put_hosts(out, c);
@@ -410,6 +467,7 @@ metrics_to_string(const struct controller *ctl,
 
     put_controller(&out, ctl);
     put_order(&out, ctl);
+    metrics_put_starts(&out, &ctl->starts);
     put_process(&out, counts);
     metrics_put_cluster(&out, ctl->cluster);
     return ds_steal_cstr(&out);

@@ -5,9 +5,8 @@
 
 /* Metrics in Prometheus's text format.
  *
- * Agents report the counters of their shims to the controller five times a
- * second.  The controller exports all of them, so hosts need no HTTP port of
- * their own.
+ * Agents report the counters of their shims to the controller once a second.
+ * The controller exports all of them, so hosts need no HTTP port of their own.
  *
  * Prometheus needs memory for each value of a label.  Hosts, with about fifty
  * series each, are limited to METRICS_MAX_HOSTS, and jobs and users likewise;
@@ -26,6 +25,7 @@
 struct cluster;
 struct controller;
 struct ds;
+struct stage_starts;
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define METRICS_MAX_HOSTS 2000
@@ -41,12 +41,12 @@ struct rest_counts {
     uint64_t hung_up;           /* Connections closed by a timeout or to make
                                  * room for another. */
     uint64_t connections;       /* Open connections. */
-    uint64_t streams;           /* Open event streams. */
 };
 
 char *metrics_to_string(const struct controller *, const struct rest_counts *);
 
-/* Appends the metrics of hosts, jobs and users to 'out'. */
+/* Append the metrics of hosts, jobs and users, and of new stages, to 'out'. */
 void metrics_put_cluster(struct ds *out, const struct cluster *);
+void metrics_put_starts(struct ds *out, const struct stage_starts *);
 
 #endif /* controller/northbound/views/metrics.h */

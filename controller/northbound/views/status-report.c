@@ -66,9 +66,9 @@ newer_to_raise(const struct newer *newer, size_t n, int64_t generation)
 #define LEAST_COVERAGE 0.9
 #define COVERAGE_BYTES 10000000
 
-/* Time for which an alarm names a host that has refused jobs, a job whose
- * progress was refused, and one whose processes were not admitted: a host ends
- * squatting within a second. */
+/* Time for which an alarm names a host that has refused jobs, a job with
+ * refused progress, and one with refused processes: a host ends squatting
+ * within a second. */
 #define REFUSED_MS 600000
 
 /* The same for a host that was silent: its agent tries again. */
@@ -190,7 +190,7 @@ add_claim_refusal(struct alarm_names *claims, const struct job *job)
     }
 }
 
-/* Names the jobs whose progress or processes were refused. */
+/* Names the jobs with refused progress or processes. */
 static void
 add_refusals(struct json *alarms, const struct cluster *c)
 {
@@ -373,8 +373,8 @@ status_add_alarms(struct json *alarms, const struct status_facts *facts)
     add_alarms(alarms, facts, &s);
 }
 
-/* Returns the means of 'n' times, of which the sums are 'seconds' and 'plain';
- * without members if 'n' is 0. */
+/* Returns the means of 'n' times with the sums 'seconds' and 'plain'; without
+ * members if 'n' is 0. */
 static struct json *
 compare_to_plain(const char *name, double seconds, double plain, int n)
 {

@@ -7,8 +7,8 @@
  *
  * A user is an owner of searches (owners.h), the user of processes that claim
  * a job of another user, or a user or pod that asks a host for more than its
- * share of a table, as agents report it.  A user without any of these, whose
- * account has faded, is left out.
+ * share of a table, as agents report it.  A user without any of these and with
+ * a faded account is left out.
  *
  *    rows = users_collect(c, &n);
  *    ...rows[i].weight...

@@ -48,8 +48,7 @@ struct ovs_list;
 enum flow_kind {
     FLOW_LEVEL, /* DSCP -> queue; the index is the DSCP. */
     FLOW_NEXT,  /* Other traffic -> the next table. */
-    FLOW_ROUTE, /* Traffic to a host -> a port or a group. */
-    FLOW_PATH,  /* Elephant -> a port. */
+    FLOW_ROUTE  /* Traffic to a host -> a port or a group. */
 };
 
 /* Number of a group: "st" in the upper 16 bits, then an index. */

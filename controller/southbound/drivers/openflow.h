@@ -19,8 +19,9 @@
  *
  * The switch protects itself from a controller that has lost the leadership:
  * each connection first requests the primary role with the leader's
- * generation, and the switch refuses an older generation.  It then says which
- * one it has seen: after a loss of the databases the leader's may be too old.
+ * generation, and the switch refuses an older generation.  Its reply then has
+ * the generation that it has seen: after a loss of the databases the leader's
+ * may be too old.
  *
  * Messages of a switch are not trusted.  Its datapath id must be admitted,
  * invalid messages and timeouts close the connection, unexpected messages are

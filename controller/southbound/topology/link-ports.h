@@ -5,12 +5,13 @@
 
 /* The links of a topology as ports of the order.
  *
- * The order divides the capacity of links between switches like that of hosts'
- * uplinks, if it knows which traffic they carry.  Both directions of each link
- * with a capacity are ports.  Traffic between two leaves, which are switches
- * with hosts, uses all shortest paths: each switch on the way distributes it
- * evenly over the links that lead closer.  Explicit paths (routes.h) are not
- * regarded, because they are chosen to balance the same links.
+ * The order divides the capacity of links between switches as it does with
+ * hosts' uplinks, if it knows which traffic they carry.  Both directions of
+ * each link with a capacity are ports.  Traffic between two leaves, which are
+ * switches with hosts, uses all shortest paths: each switch on the way
+ * distributes it evenly over the links that lead closer.  Explicit paths
+ * (routes.h) are not regarded, because they are chosen to balance the same
+ * links.
  *
  * Links that always carry equal shares of the same traffic for equal times,
  * and that begin or end at the same switch, such as the uplinks of a leaf, are

@@ -52,8 +52,9 @@ find_switch(const struct topology *t, const char *name)
     return -1;
 }
 
-int
-topology_find_host(const struct topology *t, const char *name)
+/* Returns the index of host 'name', or -1. */
+static int
+find_host(const struct topology *t, const char *name)
 {
     for (size_t i = 0; i < t->n_hosts; i++) {
         if (t->hosts[i].name && !strcmp(t->hosts[i].name, name)) {
@@ -74,8 +75,10 @@ read_datapath(const struct json_at *at)
         datapath = strtoull(text, NULL, 16);
     }
     if (text && !datapath) {
-        json_fail(at, "datapath", "\"%.32s\", 16 digits 0-9 and a-f, not all "
-                  "0, are allowed", text);
+        json_fail(at, "datapath",
+                  "\"%.32s\"; expected 16 digits 0-9 and a-f, not all "
+                  "0",
+                  text);
     }
     free(text);
     return datapath;
@@ -88,8 +91,10 @@ read_target(const struct json_at *at, const char *member)
 
     if (text && strncmp(text, "unix:/", 6) && strncmp(text, "tcp:", 4)
         && strncmp(text, "ssl:", 4)) {
-        json_fail(at, member, "\"%.64s\", unix:/PATH, tcp:IP:PORT and "
-                  "ssl:IP:PORT are allowed", text);
+        json_fail(at, member,
+                  "\"%.64s\"; expected unix:/PATH, tcp:IP:PORT or "
+                  "ssl:IP:PORT",
+                  text);
     }
     return text;
 }
@@ -105,7 +110,7 @@ read_identity(const struct json_at *at, const char *name)
 
     if (text && json_has(at, "identity")
         && (!*text || strlen(text) > TOPOLOGY_MAX_IDENTITY)) {
-        json_fail(at, "identity", "%zu characters, 1 to %d are allowed",
+        json_fail(at, "identity", "%zu characters; expected 1 to %d",
                   strlen(text), TOPOLOGY_MAX_IDENTITY);
     }
     return text;
@@ -118,8 +123,10 @@ read_switch(const struct json_at *at, struct topology *t, size_t i)
     char *name = json_name(at, "name");
 
     if (name && find_switch(t, name) >= 0) {
-        json_fail(at, "name", "another switch is \"%s\" too, only one of "
-                  "each name is allowed", name);
+        json_fail(at, "name",
+                  "another switch is \"%s\" too; expected only one of "
+                  "each name",
+                  name);
     }
     sw->name = name;
     sw->target = read_target(at, "target");
@@ -133,8 +140,10 @@ read_switch(const struct json_at *at, struct topology *t, size_t i)
     }
     for (size_t j = 0; sw->datapath && j < i; j++) {
         if (t->switches[j].datapath == sw->datapath) {
-            json_fail(at, "datapath", "\"%s\" has it too, only one switch of "
-                      "each id is allowed", t->switches[j].name);
+            json_fail(at, "datapath",
+                      "\"%s\" has it too; expected only one switch of "
+                      "each id",
+                      t->switches[j].name);
         }
     }
 }
@@ -178,11 +187,13 @@ read_port(const struct json_at *at, const struct topology *t, size_t n_links,
     if (name) {
         port.sw = find_switch(t, name);
         if (port.sw < 0) {
-            json_fail(at, "switch", "\"%s\", a name of \"switches\" is "
-                      "allowed", name);
+            json_fail(at, "switch", "\"%s\"; expected a name of \"switches\"",
+                      name);
         } else if (is_taken(t, n_links, n_hosts, &port)) {
-            json_fail(at, "port", "%u of \"%s\" is taken, one link or host "
-                      "at a port is allowed", port.port, name);
+            json_fail(at, "port",
+                      "%u of \"%s\" is taken; expected one link or host "
+                      "at a port",
+                      port.port, name);
         }
     }
     free(name);
@@ -201,8 +212,7 @@ read_link(const struct json_at *at, struct topology *t, size_t i)
     }
     if (json_n(ends) == 2 && link->ends[0].sw >= 0
         && link->ends[0].sw == link->ends[1].sw) {
-        json_fail(at, "ends", "both are of one switch, two switches are "
-                  "allowed");
+        json_fail(at, "ends", "both are of one switch; expected two switches");
     }
 }
 
@@ -214,19 +224,23 @@ read_host(const struct json_at *at, struct topology *t, size_t i)
     char *ip = json_string(at, "ip");
     struct in_addr addr = { .s_addr = 0 };
 
-    if (name && topology_find_host(t, name) >= 0) {
-        json_fail(at, "name", "another host is \"%s\" too, only one of each "
-                  "name is allowed", name);
+    if (name && find_host(t, name) >= 0) {
+        json_fail(at, "name",
+                  "another host is \"%s\" too; expected only one of each "
+                  "name",
+                  name);
     }
     host->name = name;
     if (ip && inet_pton(AF_INET, ip, &addr) != 1) {
-        json_fail(at, "ip", "\"%.32s\", an IPv4 address is allowed", ip);
+        json_fail(at, "ip", "\"%.32s\"; expected an IPv4 address", ip);
     }
     host->ip = ntohl(addr.s_addr);
     for (size_t j = 0; host->ip && j < i; j++) {
         if (t->hosts[j].ip == host->ip) {
-            json_fail(at, "ip", "\"%s\" has it too, only one host of each "
-                      "address is allowed", t->hosts[j].name);
+            json_fail(at, "ip",
+                      "\"%s\" has it too; expected only one host of each "
+                      "address",
+                      t->hosts[j].name);
         }
     }
     host->capacity = json_rate(at, "capacity");

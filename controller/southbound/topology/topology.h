@@ -84,7 +84,4 @@ char *topology_read(const char *file, struct topology **);
 char *topology_parse(const char *name, const char *text, struct topology **);
 void topology_destroy(struct topology *);
 
-/* Returns the index of host 'name', or -1. */
-int topology_find_host(const struct topology *, const char *name);
-
 #endif /* controller/southbound/topology/topology.h */

@@ -57,7 +57,7 @@ check(const struct driver *d)
 }
 
 /* Removes one message from the input, as a connection does: as many bytes as
- * its header says, if there are enough. */
+ * its header has, if there are enough. */
 static struct ofpbuf *
 take_message(const uint8_t **data, size_t *size)
 {

@@ -78,7 +78,7 @@ check_change(struct rest_request *r)
     const struct intent_edit *edit = &r->edit;
     char *error = intent_edit_check(edit);
 
-    must(r->next == REST_CHANGE && !error);
+    must(!error);
     if (edit->kind == INTENT_COJOB_BEGIN) {
         must(edit->weight >= 0.001 && edit->weight <= 1000);
     } else if (edit->kind == INTENT_JOB_BEGIN) {
@@ -86,7 +86,7 @@ check_change(struct rest_request *r)
             must(edit->workers[i].host && edit->workers[i].index >= 0);
         }
     } else if (edit->kind == INTENT_STAGE_BEGIN) {
-        must(edit->n_rungs && edit->n && edit->rung >= 0);
+        must(edit->n_rungs && (edit->n || edit->eta >= 2) && edit->rung >= 0);
     } else if (edit->kind == INTENT_JOB_END) {
         must(edit->outcome);
     }

@@ -2,7 +2,7 @@
 
 /* Frames of a malicious host and a malicious network in congestion control: it
  * reads and writes nothing beyond them, moves their start by at most its
- * option, and releases all queues.  The input is that of give_all(). */
+ * option, and releases all queues.  The input is the one of give_all(). */
 
 #include "tests/fuzz/shim/cc-frames.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Messages of a remote shim, half of them with a right hash: of one that is
- * broken or not what it says.  Those with another hash take no effect, and all
- * queues are released.  The input is a sequence of steps with a head of two
- * bytes: what to do, and how many bytes follow. */
+ * broken or differs from its header.  Those with another hash take no effect,
+ * and all queues are released.  The input is a sequence of steps with a head
+ * of two bytes: what to do, and how many bytes follow. */
 
 #include <netinet/in.h>
 
@@ -24,7 +24,7 @@ struct world {
 };
 
 /* Writes the headers of a packet between the hosts with 'size' bytes behind
- * that of IP.  Returns where these begin. */
+ * the IP header.  Returns where these begin. */
 static uint8_t *
 put_headers(uint8_t *p, bool from_host, uint8_t protocol, size_t size)
 {

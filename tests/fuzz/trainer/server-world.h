@@ -281,23 +281,10 @@ world_frame(struct world *world, struct conn *conn, enum frame_type type,
         if (choice & 0x40) {
             frame.hello.channel = FRAME_CONTROL;
             frame.hello.epoch = server->epoch;
-        } else if (choice & 0x20) {
-            frame.hello.channel = FRAME_STORE;
-            frame.hello.width = 2;
-            frame.hello.key_space = 16;
         }
         break;
     case FRAME_INIT:
         frame.range.n = WORLD_PARAMETERS;
-        break;
-    case FRAME_UPDATE_KEYS:
-    case FRAME_READ_KEYS:
-        frame.keys = (struct frame_keys){
-            .first = choice % 16,
-            .n = 1,
-            .width = type == FRAME_UPDATE_KEYS ? 2 : 0,
-        };
-        frame.sequence = server->members[rank].sequence + 1;
         break;
     case FRAME_PUSH:
     case FRAME_PART:
@@ -352,7 +339,6 @@ world_send(struct world *world, int i, enum frame_type type)
     }
     if (type == FRAME_HELLO) {
         frame.hello.n_parameters %= WORLD_MAX_PARAMETERS;
-        frame.hello.key_space %= WORLD_MAX_PARAMETERS;
     }
     frame_encode(&frame, head);
     n = (frame.payload_length < sizeof payload ? frame.payload_length
@@ -454,9 +440,13 @@ server_world_run(const char *scheme, const uint8_t *data, size_t size)
 {
     struct sync_spec spec;
     struct ps_server_config config = {
-        .address = "127.0.0.1", .n_workers = WORLD_WORKERS, .n_threads = 1,
-        .reconnect_timeout_us = 3000000, .heartbeat_timeout_us = 10000000,
+        .address = "127.0.0.1",
+        .n_workers = WORLD_WORKERS,
+        .n_threads = 1,
+        .reconnect_timeout_us = 3000000,
+        .heartbeat_timeout_us = 10000000,
         .sync = &spec,
+        .central = &central_server,
     };
     struct world world = { .data = data, .size = size };
 

@@ -166,7 +166,7 @@ address_of(const char *text, int port)
     struct sockaddr_in *four = (void *) &address;
     struct sockaddr_in6 *six = (void *) &address;
 
-    four->sin_port = htons(port); /* Where that of IPv6 is. */
+    four->sin_port = htons(port); /* At the place of the port of IPv6. */
     if (strchr(text, ':')) {
         address.ss_family = AF_INET6;
         assert_int_equal(inet_pton(AF_INET6, text, &six->sin6_addr), 1);

@@ -6,7 +6,7 @@
 /* The agent's programs in this machine's kernel, for tests.
  *
  * The uplink "up0" of a new network namespace leads to the namespace "far";
- * behind "pod0" is the namespace "pod", whose packets are routed to the
+ * behind "pod0" is the namespace "pod", with packets that are routed to the
  * uplink.  Each test has the programs loaded, with that uplink. */
 
 #include <stdbool.h>

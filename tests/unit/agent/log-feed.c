@@ -37,7 +37,7 @@ log_feed(const char *text)
 }
 
 void
-log_feed_told(int64_t iteration, double value)
+log_feed_expect(int64_t iteration, double value)
 {
     assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
     assert_int_equal(log_feed_last.iteration, iteration);
@@ -46,7 +46,7 @@ log_feed_told(int64_t iteration, double value)
 }
 
 void
-log_feed_told_nothing(void)
+log_feed_expect_nothing(void)
 {
     assert_false(log_decoder_take(log_feed_decoder, &log_feed_last));
 }

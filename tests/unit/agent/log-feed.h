@@ -7,7 +7,7 @@
  *
  *    log_feed_open("csv:/x,metric=loss");
  *    log_feed("iteration,loss\n1,0.5\n");
- *    log_feed_told(1, 0.5);
+ *    log_feed_expect(1, 0.5);
  *    log_feed_close();
  *
  * One at a time. */
@@ -20,14 +20,14 @@
 
 extern struct log_spec log_feed_spec;
 extern struct log_decoder *log_feed_decoder;
-extern struct progress log_feed_last;   /* What was told last. */
+extern struct progress log_feed_last; /* The last reported progress. */
 
 void log_feed_open(const char *spec);
 void log_feed_close(void);
 bool log_feed(const char *text);
 
-/* Fail unless what was fed last says so, or nothing. */
-void log_feed_told(int64_t iteration, double value);
-void log_feed_told_nothing(void);
+/* Fail unless the text fed last has reported this progress, or none. */
+void log_feed_expect(int64_t iteration, double value);
+void log_feed_expect_nothing(void);
 
 #endif /* tests/unit/agent/log-feed.h */

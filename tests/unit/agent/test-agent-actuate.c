@@ -371,7 +371,23 @@ static const struct {
     { "{" AB "\"iteration\":1,\"value\":- Infinity}", "/: not valid JSON" },
     { "{" AB "\"control_port\":0}",
       "/control_port: not a port; expected 1 to 65535" },
+    { "{" AB "\"sent\":-1}", NO_ITERATION },
+    { "{" AB "\"received\":1,\"counted\":1}", NO_ITERATION },
 };
+
+UNIT_TEST(transfers_need_no_iteration)
+{
+    static const char text[] = "{" AB "\"sent\":0,\"counted\":7.5}";
+    char name[PROGRESS_NAME_SIZE];
+    struct progress p;
+
+    assert_null(progress_parse(text, strlen(text), name, &p));
+    assert_int_equal(p.iteration, -1);
+    assert_int_equal(p.sent, 0);
+    assert_int_equal(p.received, -1);
+    assert_int_equal(p.counted, -1);
+    assert_true(p.left_out);
+}
 
 /* Whatever else a job reports with an iteration, and however it is written,
  * the iteration counts, and only a number has a value.  From 60 seeds. */
@@ -481,8 +497,7 @@ UNIT_TEST(host_that_is_told_no_window_waits_and_then_writes)
     assert_true(report_is_due(&r, true, 3250));
 }
 
-/* A controller that says nothing of it, or nonsense, gets what it always
- * got. */
+/* A controller that sends no interval, or nonsense, gets the default one. */
 UNIT_TEST(window_has_bounds)
 {
     static const struct {
@@ -550,8 +565,8 @@ UNIT_TEST(change_is_written_within_a_window)
     assert_int_equal(buckets[1], 0);
 }
 
-/* Many agents connect one after the other: the window grows while what they
- * have to tell waits. */
+/* Many agents connect one after the other: the window grows while their
+ * reports wait. */
 UNIT_TEST(larger_window_delays_what_waits)
 {
     struct report r = { .next = 2000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whom the agent believes. */
+/* Which claims the agent trusts. */
 
 #include <config.h>
 
@@ -51,7 +51,7 @@ tear_down(void **state OVS_UNUSED)
 
 /* A look at a tree that has nothing. */
 static int
-look(void)
+scan(void)
 {
     int n_gone = 0;
 
@@ -137,8 +137,6 @@ FIXTURE_TEST(more_believed_source_decides)
     const struct claim_what whats[] = { a_process, a_cgroup, a_netns };
 
     assert_owner(whats, 3, NULL);
-    claim(CLAIM_PORT, "c/port", &a_process);
-    assert_owner(whats, 3, "c/port");
     claim(CLAIM_ENVIRONMENT, "c/env", &a_process);
     assert_owner(whats, 3, "c/env");
     registry_begin(&r);
@@ -154,11 +152,11 @@ FIXTURE_TEST(more_believed_source_decides)
     assert_owner(whats, 3, "c/launcher");
     assert_true(unclaim(CLAIM_LAUNCHER, "c/launcher", &a_netns));
     assert_owner(whats, 3, "c/tree");
-    assert_int_equal(look(), 3);
+    assert_int_equal(scan(), 3);
     assert_owner(whats, 3, "c/env");
 }
 
-/* Two pods of a job, of which one ends; the other gets more. */
+/* Two pods of a job, and one ends; the other gets more. */
 FIXTURE_TEST(claims_add_up_their_gpus)
 {
     struct job *job;
@@ -196,12 +194,12 @@ FIXTURE_TEST(source_changes_its_mind)
     claim(CLAIM_LAUNCHER, "c/b", &a_process);
     assert_owner(&a_process, 1, "c/b");
     assert_false(unclaim(CLAIM_LAUNCHER, "c/a", &a_process));
-    assert_false(unclaim(CLAIM_PORT, "c/b", &a_process));
-    assert_int_equal(look(), 1);
+    assert_false(unclaim(CLAIM_ENVIRONMENT, "c/b", &a_process));
+    assert_int_equal(scan(), 1);
     assert_null(registry_find(&r, "c/a"));
     assert_true(unclaim(CLAIM_LAUNCHER, "c/b", &a_process));
     assert_owner(&a_process, 1, NULL);
-    assert_int_equal(look(), 1);
+    assert_int_equal(scan(), 1);
     assert_int_equal(hmap_count(&r.jobs), 0);
 }
 
@@ -211,7 +209,7 @@ FIXTURE_TEST(job_lives_as_long_as_anything_claims_it)
 
     job = claim(CLAIM_LAUNCHER, "c/a", &a_cgroup);
     assert_int_equal(job->n_claims, 1);
-    assert_int_equal(look(), 0);
+    assert_int_equal(scan(), 0);
     assert_ptr_equal(registry_best_claim(&r, &a_cgroup, NULL)->job, job);
 
     registry_remove(&r, job);
@@ -225,8 +223,10 @@ FIXTURE_TEST(claims_of_too_many_jobs_are_refused)
         struct claim_what what = { CLAIMS_PROCESS, i + 1 };
         char *name = xasprintf("c/j%d", i);
 
-        assert_int_equal(registry_claim(&r, CLAIM_PORT, name, &what, NULL, 0)
-                         != NULL, i < REGISTRY_MAX_JOBS);
+        assert_int_equal(
+            registry_claim(&r, CLAIM_ENVIRONMENT, name, &what, NULL, 0)
+                != NULL,
+            i < REGISTRY_MAX_JOBS);
         free(name);
     }
     assert_int_equal(hmap_count(&r.claims), REGISTRY_MAX_JOBS);
@@ -266,7 +266,7 @@ FIXTURE_TEST(registration_ends_squatting)
     assert_true(has_lost());
     assert_job_of(10, NULL);
 
-    /* By a cgroup of root's, whose user is not known yet. */
+    /* By a cgroup of root's, with a user that is not known yet. */
     job = claim_by(BOB, "asha/t1", 11);
     registry_see(&r, "asha/t1", 101, 0, 0);
     assert_false(job->has_uid);
@@ -283,7 +283,7 @@ FIXTURE_TEST(registration_ends_squatting)
     assert_true(has_lost());
     assert_int_equal(r.n_refused, 4);
 
-    /* The user of a launcher counts more than that of a cgroup. */
+    /* The user of a launcher counts more than the user of a cgroup. */
     job = registry_find(&r, "asha/t2");
     registry_set_uid(&r, job, CLAIM_CGROUP, BOB);
     assert_int_equal(job->uid, ANN);
@@ -307,7 +307,7 @@ FIXTURE_TEST(owner_ends_squatting)
     assert_false(may_join(job, BOB));
     assert_true(may_join(job, ANN));
 
-    /* Nobody else takes a name that has an owner. */
+    /* No other user takes a name that has an owner. */
     assert_true(registry_may_join(&r, "asha/t1", BOB, false));
     r.class.owner = ann_owns;
     assert_false(registry_may_join(&r, "asha/t1", BOB, false));
@@ -321,7 +321,7 @@ FIXTURE_TEST(owner_ends_squatting)
     assert_int_equal(job->uid, BOB);
 }
 
-/* As two namespaces whose pods name one job. */
+/* As two namespaces with pods that name one job. */
 FIXTURE_TEST(registered_job_is_of_its_first_user_or_its_owner)
 {
     const uint64_t root = 0;
@@ -378,7 +378,7 @@ FIXTURE_TEST(user_cannot_take_all_claims)
     assert_int_equal(users_find(&r.users, BOB, 0)->claims.n, 0);
     assert_non_null(claim_by(ANN, "asha/t0", pid));
 
-    /* An alarm names whom was refused, for a minute. */
+    /* An alarm names the refused user, for a minute. */
     for (int minute = 0; minute < 3; minute++) {
         struct json *json;
 
@@ -496,15 +496,40 @@ UNIT_TEST(cojobs_of_frameworks_are_of_one_user)
     assert_is(bobs, "torch-u1001/a-1");
 }
 
+UNIT_TEST(jobs_meet_at_ports)
+{
+    static const struct {
+        char environ[64];
+        int port;
+    } cases[] = {
+        { "MASTER_ADDR=a\0MASTER_PORT=29500", 29500 },
+        { "SLURM_JOB_ID=7\0MASTER_PORT=65535", 65535 },
+        { "DMLC_PS_ROOT_PORT=9091", 9091 },
+        { "HOROVOD_GLOO_RENDEZVOUS_PORT=77", 77 },
+        { "MASTER_PORT=65536", 0 },
+        { "MASTER_PORT=0", 0 },
+        { "MASTER_PORT=-1", 0 },
+        { "MASTER_PORT=80a", 0 },
+        { "MASTER_PORT=", 0 },
+        { "XMASTER_PORT=1", 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(
+            environ_rendezvous(cases[i].environ, sizeof cases[i].environ),
+            cases[i].port);
+    }
+}
+
 UNIT_TEST(what_is_claimed_is_checked)
 {
     static const struct {
         const char *kind, *text, *mount, *message;
     } cases[] = {
-        { "socket", "7", "/tmp", "cgroup, netns and pid are allowed" },
-        { "pid", "x", "/tmp", "2 and more are allowed" },
-        { "pid", "1", "/tmp", "2 and more are allowed" },
-        { "pid", "-3", "/tmp", "2 and more are allowed" },
+        { "socket", "7", "/tmp", "expected cgroup, netns or pid" },
+        { "pid", "x", "/tmp", "expected 2 and more" },
+        { "pid", "1", "/tmp", "expected 2 and more" },
+        { "pid", "-3", "/tmp", "expected 2 and more" },
         { "pid", "2147483646", "/tmp", "there is no process" },
         { "cgroup", "a/b", "/tmp", "absolute ones" },
         { "cgroup", "/../etc", "/tmp", "absolute ones" },
@@ -571,7 +596,7 @@ UNIT_TEST(process_is_told_from_its_successor)
     assert_true(child.born >= self.born && self.born > 0);
     kill(pid, SIGKILL);
 
-    /* A zombie works for nobody. */
+    /* A zombie works for no job. */
     waitid(P_PID, pid, NULL, WEXITED | WNOWAIT);
     assert_false(process_read(pid, &child));
     waitpid(pid, NULL, 0);
@@ -674,38 +699,6 @@ UNIT_TEST(long_names_stay_whole)
 
     assert_is(environ_job(a, sizeof a, 7, on_h0, 0),
               "katib-u7/a-long-name-of-a-certain-trial-1");
-}
-
-UNIT_TEST(ports_are_read)
-{
-    static const struct {
-        const char *text;
-        int first, last;
-        const char *job;
-    } good[] = {
-        { "29500=asha/t0", 29500, 29500, "asha/t0" },
-        { "1-65535=a/b.c", 1, 65535, "a/b.c" },
-    };
-    static const char *const bad[] = {
-        "",          "29500",   "29500=",    "29500=asha", "29500=asha/",
-        "29500=/t0", "0=a/b",   "65536=a/b", "5-4=a/b",    "5-=a/b",
-        "x=a/b",     "5=a/b/c", "5=-a/b",    "-5=a/b",     "asha/t0=29500",
-        "5=/b",      "5=a/",
-    };
-    struct port_rule rule;
-
-    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_null(port_rule_parse(good[i].text, &rule));
-        assert_int_equal(rule.first, good[i].first);
-        assert_int_equal(rule.last, good[i].last);
-        assert_string_equal(rule.job, good[i].job);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        char *error = port_rule_parse(bad[i], &rule);
-
-        assert_non_null(error);
-        free(error);
-    }
 }
 
 UNIT_TEST(path_in_the_tree_names_the_job)

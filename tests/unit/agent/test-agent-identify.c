@@ -125,7 +125,7 @@ job_of_cgroup(const struct registry *r, uint64_t id)
 }
 
 static void
-look(struct registry *r, char *gone)
+scan(struct registry *r, char *gone)
 {
     gone[0] = '\0';
     r->class.end = count_gone;
@@ -158,7 +158,7 @@ FIXTURE_TEST(scan_finds_jobs)
     assert_int_equal(hmap_count(&r.jobs), 1);
     t0 = registry_find(&r, "asha/t0");
     assert_non_null(t0);
-    look(&r, gone);
+    scan(&r, gone);
     assert_string_equal(gone, "");
 
     assert_int_equal(hmap_count(&r.jobs), 2);
@@ -171,14 +171,14 @@ FIXTURE_TEST(scan_finds_jobs)
     assert_null(job_of_cgroup(&r, inode_of("asha")));
     assert_null(job_of_cgroup(&r, 0));
 
-    /* A job keeps its place over looks, and what is gone is told once. */
+    /* A job keeps its place over scans, and a removed job is reported once. */
     remove_file("asha/t0/step.1/x y");
     remove_file("asha/t1");
-    look(&r, gone);
+    scan(&r, gone);
     assert_string_equal(gone, "asha/t1 ");
     assert_ptr_equal(registry_find(&r, "asha/t0"), t0);
     assert_null(registry_find(&r, "asha/t1"));
-    look(&r, gone);
+    scan(&r, gone);
     assert_string_equal(gone, "");
 
     /* Populated or not, and the removal of the last one out. */

@@ -267,7 +267,7 @@ IDENTITY_TEST(gro_is_off_until_the_agent_is_removed)
     in(0, "ethtool -K pod0 gro off");
 }
 
-/* Makes a namespace within the pod, whose packets the pod routes. */
+/* Makes a namespace within the pod.  The pod routes its packets. */
 static pid_t
 make_inner(void)
 {
@@ -364,7 +364,7 @@ write_frame(int tap, const uint8_t mac[6])
     assert_int_equal(write(tap, &frame, sizeof frame), sizeof frame);
 }
 
-/* The socket of a virtual machine's packets is that of its interface. */
+/* The socket of a virtual machine's packets is the socket of its interface. */
 IDENTITY_TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap)
 {
     uint8_t mac[6];

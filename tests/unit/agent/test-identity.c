@@ -39,7 +39,8 @@ IDENTITY_TEST(packets_are_of_the_job_of_their_socket)
     assert_int_equal(f.traffic[SLOT_B].default_bytes, 0);
     assert_int_equal(f.traffic[0].default_bytes, f.traffic[0].tx_bytes);
 
-    /* A user's mark counts for nobody, and only the policy's are removed. */
+    /* A user's mark counts for no job, and only the policy's marks are
+     * removed. */
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_B << 2 }, sizeof tos);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     setsockopt(none, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
@@ -68,8 +69,8 @@ IDENTITY_TEST(a_claim_reaches_running_sockets)
     assert_int_equal(dscp_sent_by(a), DSCP_A);
 }
 
-/* The queue of the level is that of the priority that the uplink has for it.
- */
+/* The queue of the level is the queue of the priority that the uplink has for
+ * it. */
 IDENTITY_TEST(a_priority_selects_the_queue)
 {
     static const uint32_t classes[IDENTITY_ORDER_LEVELS] = {
@@ -287,7 +288,7 @@ IDENTITY_TEST(bytes_are_counted_by_address_while_wanted)
 }
 
 struct questions_taken {
-    int of_this, by_rule;
+    int of_this;
     uint64_t cgroup;
 };
 
@@ -297,36 +298,32 @@ take(const struct identity_question *question, void *taken_)
     struct questions_taken *taken = taken_;
 
     if (question->tgid == (uint32_t) getpid()) {
-        taken->by_rule += question->rule == 2;
-        taken->of_this += !question->rule;
-        taken->cgroup = question->rule ? taken->cgroup : question->cgroup;
+        taken->of_this++;
+        taken->cgroup = question->cgroup;
     }
 }
 
 /* The kernel asks once about a process, not for each of its sockets. */
 IDENTITY_TEST(the_kernel_asks_about_a_process_once)
 {
-    struct questions_taken taken = { 0, 0, 0 };
+    struct questions_taken taken = { 0, 0 };
     struct stat s;
     int a = sender(0, "a"), b = sender(0, "a");
 
     identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
-    assert_int_equal(taken.by_rule, 0);
     assert_int_equal(stat(f.tree, &s), 0); /* Of "f.receiver". */
     assert_int_equal(taken.cgroup, s.st_ino);
-    identity_set_ports(f.id, PORT, PORT, 2);
     assert_int_equal(dscp_sent_by(a), 0);
     assert_int_equal(dscp_sent_by(b), 0);
     identity_take_questions(f.id, take, &taken);
     assert_int_equal(taken.of_this, 1);
-    assert_int_equal(taken.by_rule, 1);
 }
 
 static void
 take_copy(const struct identity_question *question, void *copy)
 {
-    if (question->rule == IDENTITY_MAY_COPY) {
+    if (question->may_copy) {
         *(struct identity_copy *) copy =
             *CONTAINER_OF(question, const struct identity_copy, question);
     }
@@ -382,7 +379,7 @@ IDENTITY_TEST(the_kernel_asks_about_what_may_be_a_copy)
 }
 
 /* A socket from before the programs has its cgroup at once, and its process
- * when the agent says so. */
+ * when the agent adopts it. */
 IDENTITY_TEST(older_sockets_are_adopted)
 {
     int a, b;

@@ -300,7 +300,8 @@ assert_waited(const struct waiting *w, double busy, double waited)
     assert_float_equal(w->waited, waited, 1e-9);
 }
 
-/* A burst of 1 MB lasts 0.1 s, from the middle of a bin to that of another. */
+/* A burst of 1 MB lasts 0.1 s, from the middle of a bin to the middle of
+ * another. */
 FIXTURE_TEST(a_burst_at_the_rate_of_the_link_does_not_wait)
 {
     struct waiting w = { .busy = 0 };
@@ -314,7 +315,7 @@ FIXTURE_TEST(a_burst_at_the_rate_of_the_link_does_not_wait)
     assert_waited(&w, 0.4, 0);
 }
 
-/* With half of the link, it lasts 0.2 s, of which it waits 0.1 s. */
+/* With half of the link, it lasts 0.2 s and waits 0.1 s of these. */
 FIXTURE_TEST(a_burst_waits_beyond_its_bytes_at_the_rate)
 {
     struct waiting w = { .busy = 0 };

@@ -48,7 +48,7 @@ UNIT_TEST(reads_names_of_stages)
         } else {
             assert_non_null(error);
             assert_memory_equal(error, "--stagecoach: ", 14);
-            assert_non_null(strstr(error, "allowed"));
+            assert_non_null(strstr(error, "expected"));
             assert_string_equal(stage.cojob, "untouched");
             assert_int_equal(stage.rung, 77);
         }

@@ -62,7 +62,7 @@ no_slot(const char *name OVS_UNUSED, void *aux OVS_UNUSED)
     return 0;
 }
 
-/* Returns what a job of an agent without jobs is told. */
+/* Returns the reply to a job of an agent without jobs. */
 static struct json *
 ask(void)
 {

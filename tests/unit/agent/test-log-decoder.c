@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What jobs log in lines, and how one says what to look for. */
+/* Progress in lines of logs, and specifications of what to look for. */
 
 #include <config.h>
 
@@ -20,18 +20,18 @@ UNIT_TEST(json_lines_tell_the_keys_that_were_asked_for)
                   "metric=mean_accuracy,stage=rung");
     log_feed("{\"training_iteration\": 3, \"mean_accuracy\": 0.25, "
              "\"config\": {\"lr\": [1]}, \"rung\": 1}\n");
-    log_feed_told(3, 0.25);
+    log_feed_expect(3, 0.25);
     assert_int_equal(log_feed_last.stage, 1);
     assert_string_equal(log_feed_last.metric, "mean_accuracy");
 
-    /* In pieces; what is not complete says nothing. */
+    /* In pieces; an incomplete line reports nothing. */
     log_feed("{\"training_iteration\": \"4\", \"mean_");
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     log_feed("accuracy\": 0.5}");
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     log_feed("\r\n{\"training_iteration\": 5, \"mean_accuracy\": 0.75}\n{");
-    log_feed_told(5, 0.75);
-    log_feed_told_nothing();
+    log_feed_expect(5, 0.75);
+    log_feed_expect_nothing();
     log_feed_close();
 }
 
@@ -41,7 +41,7 @@ UNIT_TEST(numbers_that_are_none_are_not_taken)
     log_feed("{\"iteration\": -1, \"loss\": 1}\n{\"iteration\": 1.5}\n"
              "{\"iteration\": 1e300}\n{\"iteration\": null}\n[1]\nnot json\n"
              "{\"iteration\": \"inf\"}\n{\"iteration\": \"0x10\"}\n");
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     /* A loss that diverged: the iteration counts. */
     log_feed("{\"iteration\": 7, \"loss\": 1e999}\n");
     assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
@@ -77,7 +77,7 @@ UNIT_TEST(a_loss_that_diverges_has_no_value)
             log_feed("iteration,loss\n");
         }
         log_feed(good);
-        log_feed_told(8, 0.5);
+        log_feed_expect(8, 0.5);
         log_feed(bad);
         assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
         assert_int_equal(log_feed_last.iteration, 9);
@@ -90,7 +90,7 @@ UNIT_TEST(a_loss_that_diverges_has_no_value)
     }
     log_feed_open("json-lines:/x,metric=loss");
     log_feed("{\"iteration\": 8, \"loss\": 0.5}\n{\"iteration\": 9}\n");
-    log_feed_told(9, 0.5);
+    log_feed_expect(9, 0.5);
     log_feed_close();
 }
 
@@ -104,9 +104,9 @@ UNIT_TEST(long_lines_and_zeros_are_passed_over)
         assert_true(log_decoder_feed(log_feed_decoder, piece, 10000));
     }
     log_feed("\n{\"iteration\": 1, \"loss\": 2}\n");
-    log_feed_told(1, 2);
+    log_feed_expect(1, 2);
     log_decoder_feed(log_feed_decoder, "{\"iteration\": 5}\0{}\n", 20);
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     assert_int_equal(log_feed_decoder->malformed, 2);
     assert_int_equal(log_feed_decoder->records, 3);
     log_feed_close();
@@ -120,27 +120,27 @@ UNIT_TEST(csv_finds_columns_by_the_head)
     log_feed_open("csv:/x,iteration=step,metric=val, \"acc\"");
     assert_string_equal(log_feed_spec.keys[LOG_NAME], "val, \"acc\"");
     log_feed(head);
-    log_feed_told(10, 0.5);
+    log_feed_expect(10, 0.5);
     /* A field that is empty has no value. */
     log_feed("2,,20\n");
-    log_feed_told(20, 0.5);
+    log_feed_expect(20, 0.5);
     log_feed("2,0.625\n3,0.75,x\n");
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     assert_int_equal(log_feed_decoder->malformed, 2);
 
     /* In the middle of a file the head is known and the rest of a line is
      * not one. */
     log_decoder_restart(log_feed_decoder, head, strlen(head), true);
     log_feed("5,7\n3,0.875,30\n");
-    log_feed_told(30, 0.875);
+    log_feed_expect(30, 0.875);
 
     /* Another file has other columns. */
     log_decoder_restart(log_feed_decoder, NULL, 0, false);
     log_feed("step,loss,\"val, \"\"acc\"\"\"\n40,9,1\n");
-    log_feed_told(40, 1);
+    log_feed_expect(40, 1);
     log_decoder_restart(log_feed_decoder, NULL, 0, false);
     log_feed("a,b,c\n1,2,3\n");
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     log_feed_close();
 }
 
@@ -204,12 +204,12 @@ UNIT_TEST(expressions_find_numbers_in_lines)
     log_feed_open("regex:/x,iteration=step[ =]+([0-9]+),"
                   "metric=loss: ([0-9.e-]+),name=train_loss");
     log_feed("hello\nstep 12 of 100, loss: 1.5e-1x\n");
-    log_feed_told(12, 0.15);
+    log_feed_expect(12, 0.15);
     assert_string_equal(log_feed_last.metric, "train_loss");
     log_feed("step=13\nloss: 0.125\n");
-    log_feed_told(13, 0.125);
+    log_feed_expect(13, 0.125);
     log_feed("step 99999999999999999999999999 loss: ..\n");
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     log_feed_close();
 }
 
@@ -225,7 +225,7 @@ UNIT_TEST(nothing_is_decoded_after_a_limit)
     log_feed(line);
     log_feed("\n1\n1\n");
     assert_true(log_feed_decoder->exhausted);
-    log_feed_told_nothing();
+    log_feed_expect_nothing();
     log_decoder_restart(log_feed_decoder, NULL, 0, false);
     assert_false(log_feed_decoder->exhausted);
     log_feed_close();
@@ -235,7 +235,7 @@ UNIT_TEST(mlflow_has_time_value_and_step)
 {
     log_feed_open("mlflow:/mlruns/*/*/metrics/val_loss");
     log_feed("1700000000000 0.5 3\n1700000000001 0.25 4\n1700000000002 0.2");
-    log_feed_told(4, 0.25);
+    log_feed_expect(4, 0.25);
     assert_string_equal(log_feed_last.metric, "val_loss");
     log_feed("\nnonsense\n1700000000001 NaN 6\n");
     assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));

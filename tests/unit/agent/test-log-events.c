@@ -108,7 +108,7 @@ UNIT_TEST(event_files_tell_one_tag)
     put_event(&b, "loss", 3, 2, SIMPLE);
     log_feed_open("tfevents:/x,metric=accuracy/val");
     assert_true(log_decoder_feed(log_feed_decoder, b.data, b.n));
-    log_feed_told(2, 0.5);
+    log_feed_expect(2, 0.5);
     assert_string_equal(log_feed_last.metric, "accuracy/val");
 
     b.n = 0;
@@ -119,10 +119,10 @@ UNIT_TEST(event_files_tell_one_tag)
     for (size_t i = 0; i < n; i++) {
         assert_true(log_decoder_feed(log_feed_decoder, b.data + i, 1));
         if (i == n / 2) {
-            log_feed_told(4, 0.625);
+            log_feed_expect(4, 0.625);
         }
     }
-    log_feed_told(5, 0.75);
+    log_feed_expect(5, 0.75);
 
     /* A metric that is no number. */
     for (enum how how = SIMPLE; how <= TENSOR_DOUBLE; how++) {
@@ -138,7 +138,7 @@ UNIT_TEST(event_files_tell_one_tag)
     put_event(&b, "accuracy/val", 16, 0.875, SIMPLE);
     log_decoder_restart(log_feed_decoder, NULL, 0, true);
     assert_true(log_decoder_feed(log_feed_decoder, b.data + 5, b.n - 5));
-    log_feed_told(16, 0.875);
+    log_feed_expect(16, 0.875);
     log_feed_close();
 }
 
@@ -154,7 +154,7 @@ UNIT_TEST(an_event_file_with_a_wrong_sum_is_bad)
         b.data[n + i] ^= 1;
         log_feed_open("tfevents:/x,metric=loss");
         assert_false(log_decoder_feed(log_feed_decoder, b.data, b.n));
-        log_feed_told(1, 3);
+        log_feed_expect(1, 3);
         log_feed_close();
         b.data[n + i] ^= 1;
     }
@@ -178,7 +178,7 @@ UNIT_TEST(large_records_are_passed_over)
     b.n = 0;
     put_event(&b, "loss", 9, 0.5, SIMPLE);
     assert_true(log_decoder_feed(log_feed_decoder, b.data, b.n));
-    log_feed_told(9, 0.5);
+    log_feed_expect(9, 0.5);
     log_feed_close();
     free(zeros);
 }

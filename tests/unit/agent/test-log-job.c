@@ -32,7 +32,7 @@ on_tell(const struct progress *progress, void *aux OVS_UNUSED)
     n_told++;
 }
 
-/* Adds to 'name', or writes it anew. */
+/* Adds to 'name', or writes it again. */
 static void
 put_file(const char *name, const char *text, const char *mode)
 {
@@ -174,7 +174,7 @@ UNIT_TEST(files_are_rotated_truncated_and_removed)
 
 /* A logger rewrites its file in place when a column is new, at once or in
  * pieces, and the columns move: no number is taken from another column, and
- * nothing falls below what was told. */
+ * nothing falls below what was reported. */
 UNIT_TEST(a_rewritten_file_is_read_again)
 {
     static const char *const heads[] = { "acc,step,loss\n", "loss,step,acc\n",

@@ -27,7 +27,7 @@ struct fixture {
     pid_t pids[N];
 };
 
-/* Starts a process whose environment has this variable. */
+/* Starts a process with this variable in its environment. */
 static pid_t
 start(const char *variable)
 {

@@ -140,7 +140,8 @@ UNIT_TEST(reads_an_interface_and_its_rate)
     assert_string_equal(iface.name, "vlan:7");
     assert_int_equal(iface.rate_bps, 1500000);
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        char *start = xasprintf("\"%s\", an interface of 1 to 15 ", bad[i]);
+        char *start =
+            xasprintf("\"%s\"; expected an interface of 1 to 15 ", bad[i]);
         char *error = tc_iface_parse(bad[i], &iface);
 
         assert_non_null(error);

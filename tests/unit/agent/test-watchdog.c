@@ -45,7 +45,7 @@ UNIT_TEST_BETWEEN(it_forwards_once_its_loop_has_turned, setup, NULL)
     assert_judges(1001, WATCHDOG_UNSURE);
     watchdog_received(&w, 1, 10 * MS);
     assert_judges(1002, WATCHDOG_FORWARDS);
-    assert_judges(60000, WATCHDOG_FORWARDS);    /* Nobody asked. */
+    assert_judges(60000, WATCHDOG_FORWARDS); /* Without a request. */
 }
 
 UNIT_TEST_BETWEEN(a_loop_that_stands_still_fails, setup, NULL)
@@ -67,7 +67,8 @@ UNIT_TEST_BETWEEN(a_process_that_dies_fails_unless_another_is_there, setup,
     watchdog_connected(&w, 1000);
     watchdog_received(&w, 5, 1 * MS);
     w.exists = false;
-    assert_judges(2000, WATCHDOG_UNSURE);       /* Who is connected? */
+    assert_judges(2000, WATCHDOG_UNSURE); /* Connected, without a
+                                           * reply. */
     watchdog_disconnected(&w, 2000);
     assert_judges(2000, WATCHDOG_FAILS);
     watchdog_connected(&w, 2000);                     /* A successor. */
@@ -109,7 +110,7 @@ UNIT_TEST_BETWEEN(a_silent_process_that_does_not_run_fails, setup, NULL)
     watchdog_progress(&w, 1600, 8);
     assert_judges(1600, WATCHDOG_FAILS);
 
-    /* A lost connection does not change that, nor does it begin anew. */
+    /* A lost connection does not change that, and it does not begin again. */
     watchdog_disconnected(&w, 1650);
     assert_judges(1650, WATCHDOG_FAILS);
     watchdog_progress(&w, 1700, 9);
@@ -142,6 +143,6 @@ UNIT_TEST(places_are_parsed)
     assert_string_equal(place.iface, "fifteen-letters");
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         assert_says(bypass_ports_parse(bad[i], &place),
-                    "[NETNS:]IFACE,IFACE is allowed");
+                    "expected [NETNS:]IFACE,IFACE");
     }
 }

@@ -67,7 +67,7 @@ static const struct {
     { "{\"name\": \"a\", \"n\": 1, \"on\": 1}",
       "f.json: /on: 1 is not true or false" },
     { "{\"name\": \"a\", \"n\": 1, \"list\": []}",
-      "f.json: /list: 0 elements, 1 to 3 are allowed" },
+      "f.json: /list: 0 elements; expected 1 to 3" },
     { "{\"name\": \"a\", \"n\": 1, \"list\": [1, 10]}",
       "f.json: /list/1: 10 is not an integer from 0 to 9" },
     { "{\"name\": \"a\", \"n\": 1, \"list\": [1, 2, 7]}",
@@ -239,8 +239,8 @@ UNIT_TEST(refuses_a_file_with_a_nul)
     error = json_read_file(name, &text);
     unlink(name);
     assert_null(text);
-    assert_true(asprintf(&expected,
-                         "%s: byte 2 is 0, only text is allowed", name) > 0);
+    assert_true(
+        asprintf(&expected, "%s: byte 2 is 0; expected only text", name) > 0);
     assert_is(error, expected);
     free(expected);
 }

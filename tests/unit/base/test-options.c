@@ -197,7 +197,7 @@ UNIT_TEST(operands_move_behind_the_options_unless_in_order)
     free(args.copy);
 }
 
-/* A subject whose options another mode has is left out. */
+/* A subject with options of another mode only is left out. */
 UNIT_TEST(help_has_a_heading_for_each_subject)
 {
     static const struct option_row some[] = {

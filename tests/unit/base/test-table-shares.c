@@ -5,35 +5,35 @@
 
 #define ASKER 0 /* User of the new entry, in a choice. */
 
-/* Each row is a full table of 12 entries: what each user has, who offers an
- * entry and whether it is idle (a capital letter: not), and whose goes.  Later
- * offers were idle longer. */
+/* Each row is a full table of 12 entries: what each user has, which user
+ * offers an entry and whether it is idle (a capital letter: not), and whose
+ * goes.  Later offers were idle longer. */
 static const struct {
     uint32_t has[3];
     const char *offers;
     int goes;    /* Index of an offer, -1: the new entry is refused. */
-    int refused; /* User for whom it counts, or -1. */
+    int refused; /* User of the refusal, or -1. */
 } choices[] = {
-    /* Who has most gives up one, idle or not. */
+    /* The user with most gives up one, idle or not. */
     { { 0, 12, 0 }, "B", 0, 1 },
     { { 1, 2, 9 }, "bC", 1, 2 },
     { { 1, 5, 6 }, "bC", 1, 2 },
     { { 1, 6, 5 }, "BbcC", 1, 1 },
     { { 1, 6, 5 }, "bbb", 2, 1 },
-    /* Who has not more than the share does not. */
+    /* A user with no more than the share does not. */
     { { 0, 4, 8 }, "b", -1, 0 },
     { { 3, 4, 5 }, "b", -1, 0 },
     { { 3, 4, 5 }, "bc", 1, 2 },
-    /* Nor who would then have less than the other. */
+    /* A user that would then have less than the other does not either. */
     { { 4, 3, 5 }, "bC", -1, 0 },
     { { 5, 1, 6 }, "bC", -1, 0 },
     { { 4, 0, 8 }, "C", 0, 2 },
-    /* Who has the share gives up one of his own, if it is idle. */
+    /* A user with the share gives up one of its own, if it is idle. */
     { { 6, 0, 6 }, "aC", 0, 0 },
     { { 9, 3, 0 }, "bAaa", 3, 0 },
     { { 9, 3, 0 }, "bA", -1, 0 },
     { { 12, 0, 0 }, "A", -1, 0 },
-    /* Or an idle one of another who has about as many. */
+    /* Or an idle one of another user that has about as many. */
     { { 6, 5, 1 }, "b", 0, 1 },
     { { 6, 5, 1 }, "ab", 1, 1 },
     { { 6, 5, 1 }, "ba", 1, 0 },
@@ -74,8 +74,8 @@ UNIT_TEST(chooses_by_share)
     }
 }
 
-/* A table with bounded probes: places of eight for each hash, none of which
- * the users know. */
+/* A table with bounded probes: places of eight for each hash, which the users
+ * do not know. */
 #define N_BUCKETS 1024
 #define N_WAYS 8
 #define N_USERS 16
@@ -121,8 +121,8 @@ add(struct table *t, struct shares_user *user)
     return true;
 }
 
-/* Hogs fill the table; the others, who take less than their share, lose
- * nothing and are not refused. */
+/* Hogs fill the table; the others take less than their share, lose nothing and
+ * are not refused. */
 UNIT_TEST(below_the_share_nobody_loses)
 {
     for (int n_hogs = 1; n_hogs < N_USERS; n_hogs++) {

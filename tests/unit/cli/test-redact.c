@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/operator/redact.h"
+#include "sset.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
@@ -13,13 +14,12 @@
 static void
 assert_names(const char *text, const char *expected)
 {
-    struct redactor r;
+    struct sset secrets = SSET_INITIALIZER(&secrets);
     size_t n = 0;
 
-    redactor_init(&r);
-    assert_is(redact_names(&r, xstrdup(text), &n), expected);
+    assert_is(redact_names(xstrdup(text), &secrets, &n), expected);
     assert_int_equal(n > 0, strcmp(text, expected) != 0);
-    redactor_uninit(&r);
+    sset_destroy(&secrets);
 }
 
 UNIT_TEST(values_with_names_of_secrets_are_removed)
@@ -63,21 +63,22 @@ UNIT_TEST(secrets_without_names_are_removed)
 
 UNIT_TEST(removed_values_are_removed_elsewhere)
 {
-    struct redactor r;
+    struct sset secrets = SSET_INITIALIZER(&secrets);
     char *config, *log;
     size_t n = 0;
 
-    redactor_init(&r);
-    log = redact_names(&r, xstrdup("login with hunter22 failed, abc\n"), &n);
-    config = redact_names(&r, xstrdup("password=hunter22\ntoken=abc\n"), &n);
+    log = redact_names(xstrdup("login with hunter22 failed, abc\n"), &secrets,
+                       &n);
+    config =
+        redact_names(xstrdup("password=hunter22\ntoken=abc\n"), &secrets, &n);
     assert_int_equal(n, 2);
-    log = redact_values(&r, log, &n);
-    config = redact_values(&r, config, &n);
+    log = redact_values(log, &secrets, &n);
+    config = redact_values(config, &secrets, &n);
     assert_int_equal(n, 3);
     assert_string_equal(config, "password=[removed]\ntoken=[removed]\n");
 
     /* Short values would be words of other texts. */
     assert_is(log, "login with [removed] failed, abc\n");
     free(config);
-    redactor_uninit(&r);
+    sset_destroy(&secrets);
 }

@@ -85,7 +85,7 @@ UNIT_TEST(names_derive_from_the_lab)
     plan_destroy(plan);
 }
 
-/* Returns a plan whose files are in the new folder 'dir', a template of
+/* Returns a plan with files in the new folder 'dir', a template of
  * mkdtemp(). */
 static struct plan *
 make_plan(char *dir)
@@ -221,20 +221,6 @@ UNIT_TEST(a_report_names_what_chooses_queues)
 
         assert_non_null(strstr(fabric_queues_to_string(
             &plan, rows[i].running, rows[i].in_sync), rows[i].text));
-    }
-}
-
-UNIT_TEST(links_have_names)
-{
-    static const char *const bad[] = {
-        "",  "leaf0", "leaf0-spine",  "leaf0-spine1x",
-        "h", "h1x",   "spine0-leaf1",
-    };
-
-    assert_is(leaf_spine_parse_link("leaf1-spine0"), "l1s0");
-    assert_is(leaf_spine_parse_link("h12"), "p12");
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_null(leaf_spine_parse_link(bad[i]));
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who commanded a switch, by its log. */
+/* Masters of a switch, by its log. */
 
 #include <config.h>
 

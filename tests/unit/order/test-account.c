@@ -5,7 +5,7 @@
 
 #define MEMORY_S 600
 
-/* Sets the debts of the searches of one owner, who has been served 'ended'
+/* Sets the debts of the searches of one owner, which has been served 'ended'
  * times 'each', and of another one with one search. */
 static void
 find_debts(int ended, double each, struct account_search *s, size_t n)

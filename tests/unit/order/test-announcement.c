@@ -3,8 +3,8 @@
 #include "order/problem/announcement.h"
 #include "tests/unit/unit-test.h"
 
-/* Returns a search that does 90 iterations, and 50 of which it announces
- * 'later', and then 'last' that it has not announced. */
+/* Returns a search that does 90 iterations and 50 that it announces 'later',
+ * and then 'last' that it has not announced. */
 static struct announcement
 search_of(double later, double last)
 {

@@ -9,7 +9,7 @@
 #include "tests/unit/assert-near.h"
 #include "tests/unit/order/order-instance.h"
 
-/* Adds a stage that needs so many seconds of ports 0, 1 and 2. */
+/* Adds a stage that needs these seconds of ports 0, 1 and 2. */
 static struct order_stage *
 add(struct order_problem *op, uint64_t id, double seconds_0, double seconds_1,
     double seconds_2)
@@ -584,7 +584,7 @@ UNIT_TEST(epochs_double_and_begin_anew)
     }
 }
 
-/* Who goes from one end to the next must get on. */
+/* A loop from one end to the next must advance. */
 UNIT_TEST(epochs_follow_each_other)
 {
     double now = 1.7e9;

@@ -10,7 +10,7 @@
 #define WORK 1e9
 #define MAX_PORTS 4
 
-/* A search of one rung with one job, whose iterations take a second of each
+/* A search of one rung with one job.  Its iterations take a second of each
  * port of 'ports', a bit each, and 'computing' seconds more. */
 static void
 add_one(struct fluid *f, double begin, unsigned int ports, double iterations,
@@ -143,8 +143,7 @@ draw(double low, double high)
     return low + (random_state >> 11) * 0x1p-53 * (high - low);
 }
 
-/* Three searches of two rungs at 'n_ports' ports, some of which begin
- * later. */
+/* Three searches of two rungs at 'n_ports' ports; some begin later. */
 static struct fluid *
 draw_searches(bool later)
 {

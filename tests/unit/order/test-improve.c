@@ -44,7 +44,7 @@ assert_is_permutation(const int *order, size_t n)
     test_free(seen);
 }
 
-/* The cost of improver's order is what a plain evaluation says. */
+/* The cost of improver's order is the result of a plain evaluation. */
 UNIT_TEST(comes_close_to_the_optimum_and_knows_the_cost)
 {
     double cost = 0, optimum = 0, start = 0;

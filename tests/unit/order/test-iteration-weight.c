@@ -22,38 +22,52 @@ serve_first(struct order_problem *op)
     return first;
 }
 
-/* Returns what decides the order of iterations of 'n' jobs that need more than
- * a second of a port each and of one that needs a second of all ports. */
+/* Returns what decides the order of iterations at 'now' of 'n' jobs that need
+ * more than a second of a port each and of one that needs a second of all
+ * ports. */
 static enum order_decider
-decider_of(int n)
+decider_of(int n, double now, struct order_result *result)
 {
     struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
     struct order_problem *op = order_problem_create(n);
-    struct order_result result;
     enum order_decider decider;
 
     options.iterations = true;
+    op->now = now;
     for (int s = 0; s <= n; s++) {
         order_problem_add_stage(op, 1, s);
         for (int p = 0; p < n; p++) {
             order_problem_add_demand(op, s, p, s == n ? 1 : s == p ? 1.01 : 0);
         }
     }
-    order_result_init(&result);
-    order_compute(&options, op, &result);
-    decider = result.decider;
-    assert_int_equal(result.order[0] == n, decider == ORDER_BY_KEY);
-    order_result_uninit(&result);
+    order_compute(&options, op, result);
+    decider = result->decider;
+    assert_int_equal(result->order[0] == n, decider == ORDER_BY_KEY);
     order_problem_destroy(op);
     return decider;
 }
 
 /* The wide job has the smallest key.  If it goes first, all others end at 2.01
- * instead of 1.01 s. */
+ * instead of 1.01 s.  A key that was good is compared again a second later. */
 UNIT_TEST(the_permutation_decides_where_the_key_costs_much)
 {
-    assert_int_equal(decider_of(1), ORDER_BY_KEY);
-    assert_int_equal(decider_of(4), ORDER_BY_PERMUTATION);
+    static const struct {
+        int n;
+        double now;
+        enum order_decider decider;
+    } cases[] = {
+        { 1, 0, ORDER_BY_KEY },         { 4, 0.9, ORDER_BY_KEY },
+        { 4, 1, ORDER_BY_PERMUTATION }, { 4, 1.1, ORDER_BY_PERMUTATION },
+        { 1, 2, ORDER_BY_KEY },         { 4, 0, ORDER_BY_PERMUTATION },
+    };
+    struct order_result result;
+
+    order_result_init(&result);
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        assert_int_equal(decider_of(cases[i].n, cases[i].now, &result),
+                         cases[i].decider);
+    }
+    order_result_uninit(&result);
 }
 
 /* A search of one job, which needs one port. */
@@ -114,7 +128,7 @@ UNIT_TEST(needless_bytes_gain_nothing)
     }
 }
 
-/* The weight is that of the search, not a division by zero. */
+/* The weight is the weight of the search, not a division by zero. */
 UNIT_TEST(unknown_work_counts_as_all_of_it)
 {
     struct iteration_need need = { .weight = 3, .slowest = 10 };
@@ -171,9 +185,9 @@ UNIT_TEST(a_wide_iteration_goes_by_all_that_its_search_needs)
     assert_int_equal(first_of_widths(10, 12), 0);
 }
 
-/* Returns the index that is served first: 0, that of an iteration which needs
- * 'seconds' of 20 ports, or another, that of one of 20 iterations which need a
- * second of one of the ports. */
+/* Returns the index that is served first: 0, the iteration that needs
+ * 'seconds' of 20 ports, or another, one of 20 iterations that need a second
+ * of one of the ports. */
 static int
 first_beside_narrow(double seconds)
 {

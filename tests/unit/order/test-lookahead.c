@@ -89,7 +89,7 @@ judged(const struct judge_situation *s, const size_t places[], double *ends)
     return objective;
 }
 
-/* Two searches of one job each, of which only the first may need port 1. */
+/* Two searches of one job each; only the first may need port 1. */
 static void
 make_two(struct example *e, double first, double first_b, double second)
 {
@@ -185,7 +185,7 @@ UNIT_TEST(early_phases_have_ends_that_count)
     assert_float_equal(judged(&e.s, in_order, NULL), 40, 1e-9);
 }
 
-/* The first search has more work, but nobody else needs its second port. */
+/* The first search has more work, but no other needs its second port. */
 UNIT_TEST(a_plan_finds_the_better_order)
 {
     const struct plan_options options = { .n_runs = 60 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The bounds of the order against the linear program whose dual they solve:
- * completion times that satisfy Queyranne's inequality for every set of stages
- * on every port; and the solver of covering programs against another one. */
+/* The bounds of the order against the linear program with the dual that they
+ * solve: completion times that satisfy Queyranne's inequality for every set of
+ * stages on every port; and the solver of covering programs against another
+ * one. */
 
 #include <stdint.h>
 

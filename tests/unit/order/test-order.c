@@ -178,7 +178,7 @@ check_large_kappa(const struct order_problem *op)
     int a[INSTANCE_MAX_STAGES], b[INSTANCE_MAX_STAGES];
     double bound = permute(op, 0, a);
 
-    /* Who needs nothing is never late enough without releases. */
+    /* A stage that needs nothing is never late enough without releases. */
     assert_near(permute(op, 1e6, b), bound);
     assert_memory_equal(a, b, op->n_stages * sizeof *a);
 }
@@ -348,7 +348,7 @@ UNIT_TEST(certificate_survives_large_and_small)
 /* Results. */
 
 /* Checks that 'estimate' is no worse than the plain order's and, if stages
- * compute, than that of the order that looks at this. */
+ * compute, than the estimate of the order that regards this. */
 static void
 assert_is_the_better(const struct order_problem *op, double estimate)
 {

@@ -196,8 +196,8 @@ UNIT_TEST(a_loss_counts_from_where_it_began)
     }
 }
 
-/* The begin of a trial of two classes, whose power law would be above 1, and
- * the same in what its accuracy lacks of 1. */
+/* The begin of a trial of two classes, with a power law that would be above 1,
+ * and the same in what its accuracy lacks of 1. */
 UNIT_TEST(a_share_is_expected_to_stay_below_one)
 {
     static const double values[] = { 0.51, 0.5, 0.66, 0.88 };
@@ -399,7 +399,7 @@ UNIT_TEST(predicts_the_end_of_the_early_stage)
     assert_float_equal(progress_curve_to_theta(&curve, &options, 120), 0, 0);
 }
 
-/* A curve of which 90 % of the limit is out of reach. */
+/* A curve that does not reach 90 % of its limit. */
 UNIT_TEST(a_job_is_early_until_theta_of_its_end)
 {
     struct progress_options options = defaults;
@@ -429,7 +429,8 @@ UNIT_TEST(a_job_is_early_until_theta_of_its_end)
     progress_curve_score(&curve, &options, 9, 1, 9, &gain, &early);
     assert_true(early);
 
-    /* But not before it has told enough, a sample each 9 / 8 iterations. */
+    /* But not before it has reported enough, a sample each 9 / 8
+     * iterations. */
     options.end = 15;
     options.samples = 12;
     assert_float_equal(progress_curve_to_theta(&curve, &options, 9), 3.375, 0);

@@ -82,7 +82,7 @@ UNIT_TEST(breaks_ties_by_stage_and_id)
     order_problem_destroy(op);
 }
 
-/* Random jobs: who shares a port never has a smaller level at a larger rank,
+/* Random jobs: at a shared port a larger rank never has a smaller level,
  * levels are in range, and without a limit no two on a port share one. */
 UNIT_TEST(levels_never_fall_on_a_port)
 {

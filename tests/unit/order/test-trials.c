@@ -36,7 +36,7 @@ UNIT_TEST(keeps_the_best_of_those_that_have_arrived)
 
 UNIT_TEST(expects_fewer_trials_at_each_rung)
 {
-    static const int64_t rungs[] = { 3, 9, 27 };
+    static const struct trial_rung rungs[] = { { 3 }, { 9 }, { 27 } };
 
     assert_near(trials_after(rungs, 3, 3), 6 / 3. + 18 / 9.);
     assert_near(trials_after(&rungs[1], 2, 3), 18 / 3.);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A recording of a few stages, and what the page says of it. */
+/* A recording of a few stages, and its page. */
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "reporting/observed.h"
 #include "tests/unit/unit-test.h"
 
-/* Search "a" trains "t0" for two hours, of which it waits half an hour on one
- * of its two hosts, whose launcher knows of 4 GPUs; then alone for an hour.
- * Job "t1" of "b" has 2 processes and runs with the second hour of "a/t0", and
- * "c" has no part in that.  "d" still runs. */
+/* Search "a" trains "t0" for two hours and waits half an hour of these on one
+ * of its two hosts, with a launcher that knows of 4 GPUs; then alone for an
+ * hour.  Job "t1" of "b" has 2 processes and runs with the second hour of
+ * "a/t0", and "c" has no part in that.  "d" still runs. */
 static const char recording[] =
     "{\"stages\": ["
     "{\"cojob\": \"b\", \"rung\": 0, \"began\": 3600000, \"ended\": 7200000,"
@@ -80,7 +80,7 @@ number(const cJSON *o, const char *name)
 
 /* GPU-hours: "a/t0" 3 h of 4 GPUs, "b/t1" 1 h of 2, "c/t2" 1 h of 3 hosts.
  * Waiting: half an hour of 4 GPUs, and a tenth of an hour of 2.  The first
- * stage, of 8 GPU-hours, would take half of its time, and that of "b" 1.5
+ * stage, of 8 GPU-hours, would take half of its time, and the one of "b" 1.5
  * times its time: 4 GPU-hours are saved, and 1 is lost. */
 UNIT_TEST(adds_up_hours_and_waiting)
 {

@@ -87,8 +87,8 @@ set_run(struct placements *ps, size_t placement, size_t policy, double a,
     report_destroy(r);
 }
 
-/* Stage takes 1 / 2 and 3 / 4 of the time of plain, whose mean is 4 and 8; at
- * the third placement it has no result. */
+/* Stage takes 1 / 2 and 3 / 4 of the time of plain, which has means of 4 and
+ * 8; at the third placement it has no result. */
 static struct placements *
 example(void)
 {

@@ -223,8 +223,8 @@ static const struct {
       "/searches/0/search/trials: 0 is not an integer from 1 to 1024" },
     { SCENARIO(RANDOM("\"workers\": 3, \"servers\": 3"), SEARCH("a", "9", "")),
       false,
-      "/searches/0/search/placements/0/workers/0: needs 9 processes on h4, "
-      "at most 8 are allowed" },
+      "/searches/0/search/placements/0/workers/0: needs 9 processes on h4; "
+      "expected at most 8" },
 };
 
 UNIT_TEST(names_the_member_at_fault)

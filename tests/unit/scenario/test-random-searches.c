@@ -199,7 +199,7 @@ static const struct {
       "/random_searches/rings: 1.5 is not a number from 0 to 1" },
     { RANDOM("\"length\": 2"), "/random_searches/length: 2 is not an array" },
     { RANDOM("\"length\": [1]"),
-      "/random_searches/length: 1 elements, 2 to 2 are allowed" },
+      "/random_searches/length: 1 elements; expected 2 to 2" },
     { RANDOM("\"width\": [64, 32]"),
       "/random_searches/width/1: 32 is not a number from 64 to 65536" },
     { "{\"name\": \"s\", \"hosts\": 4, \"rate\": \"50Mbit\","

@@ -51,14 +51,14 @@ static const struct {
     { HEAD "\"hosts\": \"two\", \"rate\": \"50Mbit\", " TAIL(ONE),
       "s.json: /hosts: \"two\" is not an integer from 1 to 64" },
     { HEAD "\"hosts\": 2, \"rate\": \"2Gbit\", " TAIL(ONE),
-      "s.json: /rate: 2000 Mbit/s, at most 500 Mbit/s are allowed with an "
+      "s.json: /rate: 2000 Mbit/s; expected at most 500 Mbit/s with an "
       "MTU of 9000, unless only the kernel forwards" },
     { HEAD "\"hosts\": 2, \"rate\": \"3Gbit\", \"actuator\": \"bpf\","
            " \"fabric\": \"bridge\", " TAIL(ONE),
-      "s.json: /rate: 3000 Mbit/s, at most 2500 Mbit/s are allowed with an "
+      "s.json: /rate: 3000 Mbit/s; expected at most 2500 Mbit/s with an "
       "MTU of 9000" },
     { HEAD "\"hosts\": 2, \"rate\": \"300Mbit\", \"mtu\": 1500, " TAIL(ONE),
-      "s.json: /rate: 300 Mbit/s, at most 200 Mbit/s are allowed with an MTU "
+      "s.json: /rate: 300 Mbit/s; expected at most 200 Mbit/s with an MTU "
       "of 1500, unless only the kernel forwards" },
     { HEAD
       "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"wet string\", " TAIL(
@@ -66,15 +66,14 @@ static const struct {
       "s.json: /fabric: \"wet string\" is not one of \"ovs\", \"bridge\"" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"bridge\","
            " \"datapath\": \"kernel\", " TAIL(ONE),
-      "s.json: /datapath: \"kernel\" is of Open vSwitch, the fabric \"ovs\" "
-      "or "
-      "one with \"leaf_spine\" is allowed" },
+      "s.json: /datapath: \"kernel\" is of Open vSwitch; expected the fabric "
+      "\"ovs\" or one with \"leaf_spine\"" },
     { HEAD
       "\"hosts\": 4, \"rate\": \"50Mbit\","
       " \"fabric\": {\"leaf_spine\": {\"leaves\": 3, \"spines\": 1}}, " TAIL(
           ONE),
-      "s.json: /fabric/leaf_spine/leaves: 3 leaves, a divisor of the number "
-      "of hosts is allowed" },
+      "s.json: /fabric/leaf_spine/leaves: 3 leaves; expected a divisor of the "
+      "number of hosts" },
     { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
            " \"fabric\": {\"leaf_spine\": {\"leaves\": 2, \"spines\": 1,"
            " \"over\": 0.5}}, " TAIL(ONE),
@@ -87,7 +86,7 @@ static const struct {
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"hots\": 1, " TAIL(ONE),
       "s.json: /hots: unknown member" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", " TAIL(""),
-      "s.json: /searches: 0 elements, 1 to 64 are allowed" },
+      "s.json: /searches: 0 elements; expected 1 to 64" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", " TAIL(ONE ", " ONE),
       "s.json: /searches/1/search/name: \"a\" is the name of another "
       "search" },
@@ -100,18 +99,18 @@ static const struct {
     { HEAD "\"hosts\": 2, \"slots\": 1, \"rate\": \"50Mbit\", " TAIL(
           ONE ", {\"search\": " SEARCH_B "}"),
       "s.json: /searches/1/search/placements: with the searches before it "
-      "this makes 2 processes on h0, at most 1 are allowed" },
+      "this makes 2 processes on h0; expected at most 1" },
     { HEAD "\"hosts\": 2, \"slots\": 2, \"rate\": \"50Mbit\", " TAIL(
           "{\"search\": " SEARCH_3 "}"),
       "s.json: /searches/0/search/placements/0/workers/0: needs 3 processes "
-      "on h0, at most 2 are allowed" },
+      "on h0; expected at most 2" },
     { COJOBS(COJOB_OF("c", UP_TO_5 ", " UP_TO_5, "\"h0\"", "\"a\"")),
       "s.json: /cojobs/0/stages/1/iterations: 5 is not an integer from 6 to "
       "1000000000" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h2\"", "\"a\"")),
       "s.json: /cojobs/0/jobs/0/hosts/0: no such host \"h2\"" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "")),
-      "s.json: /cojobs/0/jobs/0/command: 0 elements, 1 to 256 are allowed" },
+      "s.json: /cojobs/0/jobs/0/command: 0 elements; expected 1 to 256" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "\"a\", \"%%%runk\"")),
       "s.json: /cojobs/0/jobs/0/command/1: \"%runk\" does not begin with one "
       "of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
@@ -121,14 +120,14 @@ static const struct {
       "%%" },
     { COJOBS(LOGS("cvs:%log/a,iteration=n")),
       "s.json: /cojobs/0/jobs/0/log: \"cvs:/log/a,iteration=n\" begins with "
-      "no format, json-lines:PATH, csv:PATH, regex:PATH, tfevents:PATH and "
-      "mlflow:PATH are allowed" },
+      "no format; expected json-lines:PATH, csv:PATH, regex:PATH, "
+      "tfevents:PATH or mlflow:PATH" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"",
                       "\"a\"") ", " COJOB_OF("c", UP_TO_5, "\"h1\"", "\"a\"")),
       "s.json: /cojobs/1/name: \"c\" is the name of another cojob" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\", \"h0\", \"h0\"", "\"a\"")),
       "s.json: /cojobs/0/jobs: with all before them these make 3 processes "
-      "on h0, at most 2 are allowed" },
+      "on h0; expected at most 2" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"cojobs\": [" COJOB_OF(
           "a", UP_TO_5, "\"h0\"", "\"a\"") "], " TAIL(ONE),
       "s.json: /cojobs/0/name: \"a\" is the name of a search" },
@@ -156,13 +155,14 @@ UNIT_TEST(refuses_what_orders_no_traffic)
                         " \"actuator\": \"xdp\", " TAIL(ONE),
                    "s.json: /actuator: \"xdp\" is not one of \"shim\", "
                    "\"bpf\", \"observe\"");
-    assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
-                        " \"actuator\": \"bpf\", \"cc\": true, " TAIL(ONE),
-                   "s.json: /cc: true is of shims, with the actuator \"bpf\" "
-                   "false is allowed");
+    assert_refused(
+        HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
+             " \"actuator\": \"bpf\", \"cc\": true, " TAIL(ONE),
+        "s.json: /cc: true is of shims; expected false with the actuator "
+        "\"bpf\"");
     assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
                         " \"actuator\": [\"bpf\"], " TAIL(ONE),
-                   "s.json: /actuator: 1 elements, 2 to 2 are allowed");
+                   "s.json: /actuator: 1 elements; expected 2 to 2");
     assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
                         " \"actuator\": [\"bpf\", \"xdp\"], " TAIL(ONE),
                    "s.json: /actuator/1: \"xdp\" is not one of \"shim\", "

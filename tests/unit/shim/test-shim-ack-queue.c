@@ -119,7 +119,7 @@ UNIT_TEST(other_packets_are_not_steered)
     assert_false(ack_queue_is_for(&f.packet, &f.verdict));
 }
 
-/* Whatever a header says, nothing behind the frame's end is read: the frame is
+/* Whatever a header has, nothing behind the frame's end is read: the frame is
  * as long as its memory, and sanitizers look. */
 UNIT_TEST(wrong_lengths_are_survived)
 {

@@ -226,7 +226,7 @@ UNIT_TEST_BETWEEN(keeps_the_bytes_of_the_last_second, begin, NULL)
     bursts_count(b, 1, BURSTS_TX, 500, now + 3 * MS);
     bursts_count(b, 1, BURSTS_RX, 70, now + 9 * MS);
 
-    /* A bin that has not ended is not told of. */
+    /* A bin that has not ended is not reported. */
     assert_int_equal(bursts_bins(b, 1, now + 9 * MS, bin, &first, bins), 0);
     assert_int_equal(bursts_bins(b, 1, now + 10 * MS, bin, &first, bins), 1);
     assert_int_equal(first, bin);
@@ -244,7 +244,7 @@ UNIT_TEST_BETWEEN(keeps_the_bytes_of_the_last_second, begin, NULL)
                      2);
     assert_int_equal(bins[0].tx, 7);
 
-    /* Who asks late gets the latest. */
+    /* A late request gets the latest. */
     bursts_count(b, 1, BURSTS_TX, 9, now + 3000 * MS);
     assert_int_equal(bursts_bins(b, 1, now + 3010 * MS, bin, &first, bins),
                      SHIM_MAX_BINS);

@@ -98,7 +98,7 @@ WORLD_TEST(a_message_with_a_wrong_bit_is_refused)
     assert_int_equal(give_kept(w, &kept, 0), 1);
 }
 
-/* The same from another address, whose nonce differs. */
+/* The same from another address with another nonce. */
 WORLD_TEST(a_message_counts_between_its_two_hosts_only)
 {
     struct packet_spec syn = world_spec(w, SENDER, 2, SEGMENT_SYN);
@@ -148,8 +148,8 @@ WORLD_TEST(a_grant_that_is_64_messages_late_does_not_count)
     assert_int_equal(give_kept(w, &kept, kept.n - 2), 1);
 }
 
-/* Writes a message as the shim of the receiver, or as who has seen its
- * packets, would, with the number 'more' above that of 'frame'. */
+/* Writes a message as the shim of the receiver, or a reader of its packets,
+ * would, with the number 'more' above that of 'frame'. */
 static size_t
 write_again(uint8_t *frame, const uint8_t key[SHIM_KEY_BYTES],
             const struct grant_message *change, uint64_t more)
@@ -458,7 +458,7 @@ WORLD_TEST(a_shim_that_restarts_is_verified_again)
     assert_int_equal(n_refused(w), 0);
 }
 
-/* Who has no key is not believed, however he got the nonces. */
+/* A sender without the key is not trusted, however it got the nonces. */
 WORLD_TEST(without_a_key_only_windows_count)
 {
     struct grant_message same = { .n = 0 };

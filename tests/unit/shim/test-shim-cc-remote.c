@@ -202,8 +202,8 @@ WORLD_TEST(other_hosts_do_not_replace_one_with_packets)
     assert_true(world_stats(w, RECEIVER).cc_grants_sent > 0);
 }
 
-/* The receiver keeps the connection, whose windows it translates, but not the
- * record of its remote host. */
+/* The receiver keeps the connection, because it translates its windows, but
+ * not the record of its remote host. */
 WORLD_TEST(a_flow_that_was_idle_finds_its_remote_shim_again)
 {
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);

@@ -36,8 +36,8 @@ ask(struct record_table *t, uint32_t i, uint16_t slot, uint64_t now)
     return record_table_add(t, &key, slot, now);
 }
 
-/* Each row asks for so many records after a time; what each then has, and how
- * many were refused to it or taken from it. */
+/* Each row requests a number of records after a time; what each then has, and
+ * how many were refused to it or taken from it. */
 static const struct {
     uint16_t slot;
     int n, ms;
@@ -45,11 +45,11 @@ static const struct {
     uint64_t ann_refused, bob_refused;
 } asks[] = {
     { BOB, 100, 0, 0, 64, 0, 36 },
-    /* Who has more than the share gives up those in use, too. */
+    /* A user with more than the share gives up those in use, too. */
     { ANN, 20, 0, 20, 44, 0, 56 },
     { BOB, 20, 0, 20, 44, 0, 76 },
     { ANN, 20, 0, 32, 32, 8, 88 },
-    /* And then nobody anything but his own idle ones. */
+    /* And then each user only its own idle ones. */
     { BOB, 10, IDLE_MS, 32, 32, 8, 98 },
     { ANN, 10, 0, 32, 32, 18, 98 },
 };
@@ -144,8 +144,8 @@ UNIT_TEST(records_are_found_until_they_are_removed)
     record_table_uninit(&t);
 }
 
-/* Bob begins 1,200 connections, to one host or each to another, all of which
- * end in the latter case. */
+/* Bob begins 1,200 connections, to one host or each to another; they all end
+ * in the latter case. */
 static void
 fill(struct world *w, bool many_hosts)
 {

@@ -67,7 +67,7 @@ slot_of(uint32_t i)
     return 1 + i % (SHIM_MAX_SLOTS - 1);
 }
 
-/* A flow of IPv6, whose addresses differ only at their ends. */
+/* A flow of IPv6, with addresses that differ only at their ends. */
 static struct shim_flow_key
 key6_of(uint32_t i)
 {
@@ -109,6 +109,60 @@ UNIT_TEST(flows_are_found_with_their_slots)
     assert_true(learn(fc, 5, 0));
     assert_int_equal(lookup(fc, 5), 0);
     flow_cache_destroy(fc);
+}
+
+/* Learns flows 'first' to 'end' - 1, whose addresses are 'stride' apart or
+ * random if it is 0.  Returns the share of the last 'n' that the cache knows
+ * then. */
+static double
+known_share(struct flow_cache *fc, uint64_t stride, uint32_t first,
+            uint32_t end, uint32_t n)
+{
+    uint32_t n_known = 0;
+
+    for (uint32_t i = first; i < end + n; i++) {
+        uint32_t j = i < end ? i : i - n;
+        uint64_t far = j * (stride ? stride : UINT64_C(0xd1342543de82ef95));
+        struct shim_flow_key key = key_of(443);
+        uint16_t slot = 1;
+        uint64_t hash;
+
+        far ^= stride ? 0 : far >> 29;
+        memcpy(key.remote, &far, 4);
+        memcpy(&key.remote_port, (uint8_t *) &far + 4, 2);
+        hash = flow_cache_hash(fc, &key);
+        if (i < end) {
+            flow_cache_learn(fc, hash, slot, i);
+        } else {
+            n_known += !flow_cache_unlearned(fc, &hash, &slot, 1);
+        }
+    }
+    return (double) n_known / n;
+}
+
+/* Of as many flows as the cache has buckets nearly all find a way in theirs,
+ * and after three times as many more the last of them are there. */
+UNIT_TEST(flows_of_any_pattern_use_all_buckets)
+{
+    static const uint64_t strides[] = {
+        0, 1, 3, 256, 65536, 1 << 24, UINT64_C(1) << 32
+    };
+    const uint32_t n = FLOW_CACHE_BUCKETS;
+    double least = 1, least_last = 1;
+
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        for (size_t i = 0; i < N_ELEMENTS(strides); i++) {
+            struct flow_cache *fc = flow_cache_create(seed);
+            double first = known_share(fc, strides[i], 0, n, n);
+            double last = known_share(fc, strides[i], n, 4 * n, n);
+
+            least = first < least ? first : least;
+            least_last = last < least_last ? last : least_last;
+            flow_cache_destroy(fc);
+        }
+    }
+    assert_true(least >= 0.98);
+    assert_true(least_last >= 0.9);
 }
 
 /* Learns flows of one bucket, six from 'i' on, until all of them are there. */
@@ -189,8 +243,8 @@ UNIT_TEST(hogs_take_no_flows_of_others)
     flow_cache_destroy(fc);
 }
 
-/* Looks up 8192 flows, of which the first half is there, in bulks of all sizes
- * that touch nothing beyond them. */
+/* Looks up 8192 flows, the first half present, in bulks of all sizes that
+ * touch nothing beyond them. */
 static void
 check_bulks(const struct flow_cache *fc)
 {
@@ -480,7 +534,7 @@ UNIT_TEST(the_slots_of_replies_are_learned)
     flow_cache_destroy(c.flows);
 }
 
-/* Returns a tag of slot 0 to 6, the last of which is not in use. */
+/* Returns a tag of slot 0 to 6; the last slot is not in use. */
 static uint16_t
 random_tag(void)
 {

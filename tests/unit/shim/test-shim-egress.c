@@ -28,7 +28,7 @@
 
 static struct rte_mempool *pool;
 
-/* Collects what is sent.  A frame's hash says whose it is and which. */
+/* Collects what is sent.  A frame's hash has its flow and its number. */
 struct port {
     uint16_t space;
     uint32_t limit;             /* Longer frames are dropped. */
@@ -309,7 +309,7 @@ UNIT_TEST(frames_of_a_flow_do_not_overtake)
     tear_down(&f);
 }
 
-/* Who has a large part of the uplink may send two frames at once, others
+/* A flow with a large part of the uplink may send two frames at once, others
  * one. */
 UNIT_TEST(many_slow_flows_do_not_meet_in_pairs)
 {
@@ -367,7 +367,7 @@ UNIT_TEST(queued_frames_leave_with_their_new_level)
     send_rest(&f);
     assert_int_equal(f.port.dscp[9], 0);
 
-    /* Without lease nobody has a level: 1 is the default, and 0 is a level's
+    /* Without lease no job has a level: 1 is the default, and 0 is a level's
      * DSCP, which no packet keeps. */
     f.now += SECOND;
     job_slots_set_control(f.slots, SHIM_CONTROL_DSCP, 1);
@@ -394,11 +394,33 @@ UNIT_TEST(control_is_policed_on_a_free_uplink_too)
         egress_push_burst(f.e, &frame, &v, 1, f.now);
         assert_int_equal(f.port.n_held, 0);
         egress_send(f.e, f.now);
-        f.now += 100000;                /* 8 Mbit/s, of which 1 is due. */
+        f.now += 100000; /* 8 Mbit/s, and 1 is due. */
     }
     assert_int_equal(f.port.packets, 2000);
     assert_in_range(stats_of(&f).policed, 1750 - 70, 1750);
     tear_down(&f);
+}
+
+/* What is dropped is counted by its class. */
+UNIT_TEST(drops_of_control_are_counted)
+{
+    struct fixture f;
+
+    for (int control = 0; control < 2; control++) {
+        struct verdict v = { .treatment.level =
+                                 control ? SHIM_LEVEL_CONTROL : 3 };
+
+        set_up(&f, UINT64_C(1000000));
+        for (int i = 0; i < 100; i++) {
+            struct rte_mbuf *frame = frame_of(&f, 0, FULL);
+
+            egress_push(f.e, frame, &v);
+        }
+        assert_true(stats_of(&f).queue_dropped > 0);
+        assert_int_equal(stats_of(&f).control_dropped,
+                         control * stats_of(&f).queue_dropped);
+        tear_down(&f);
+    }
 }
 
 /* Pushes 'n' frames of 'length' bytes of job 'slot' in one burst.  They count
@@ -462,6 +484,7 @@ UNIT_TEST(bulk_that_is_marked_as_control_gains_nothing)
     send_rest(&f);
     assert_int_equal(f.port.dscp[8], 15);       /* The rest is not control. */
     assert_true(stats_of(&f).policed > n_ms * 8);
+    assert_int_equal(stats_of(&f).control_dropped, 0);
     assert_int_equal(stats_of(&f).queue_dropped,
                      job_slots_counters(f.slots, 1)->tx_dropped
                      + job_slots_counters(f.slots, 8)->tx_dropped);

@@ -211,7 +211,7 @@ UNIT_TEST(leaves_other_checksums_alone)
     }
 }
 
-/* A right checksum whose value is that of the pseudo header. */
+/* A right checksum with the value of the pseudo header. */
 UNIT_TEST(a_right_checksum_may_look_partial)
 {
     const struct shape shape = { 4, IPPROTO_TCP, 1000, 0, 0, 0 };

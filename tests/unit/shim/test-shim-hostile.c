@@ -51,7 +51,7 @@ checksum(const uint8_t *ip)
 }
 
 /* Makes a frame with an IPv4 header of 'words' words, 'protocol', the fragment
- * field 'fragment' and 'payload' bytes, whose ports are 'flow'.  Returns its
+ * field 'fragment' and 'payload' bytes, with the ports 'flow'.  Returns its
  * size. */
 static size_t
 make(uint8_t *frame, int words, uint8_t protocol, uint16_t fragment,

@@ -176,8 +176,8 @@ reads_rules(void)
            || rules;
 }
 
-/* Runs 'call' in a child whose allocations fail after the first 'n'.  Returns
- * its exit status, FINISHED if it has aborted. */
+/* Runs 'call' in a child with allocations that fail after the first 'n'.
+ * Returns its exit status, FINISHED if it has aborted. */
 static int
 run_with(bool (*call)(void), unsigned int n)
 {

@@ -144,10 +144,10 @@ UNIT_TEST(names_the_option_at_fault)
         { "x", "\"x\": unexpected argument, there are only options" },
         { "--replay in --out o", "--rules: required option is missing" },
         { "--replay in --rules r", "--out: required option is missing" },
-        { GOOD " --to-host x", "--to-host: is allowed with --replay only" },
-        { GOOD " --out x", "--out: is allowed with --replay only" },
+        { GOOD " --to-host x", "--to-host: without --replay; expected both" },
+        { GOOD " --out x", "--out: without --replay; expected both" },
         { GOOD " --geneve-port 9",
-          "--geneve-port: is allowed with --vxlan only" },
+          "--geneve-port: without --vxlan; expected both" },
         { GOOD " --vxlan fd00::1 --vxlan-port 9 --geneve-port 9",
           "--geneve-port: 9 is VXLAN's; expected another" },
         { "--rate x", "--rate: \"x\" is not a rate, such as 50Mbit" },
@@ -201,10 +201,10 @@ UNIT_TEST(names_the_option_at_fault)
           "--uplink: \"af_xdp:a\" is the host's port, another is needed" },
         { "--name h --control s --rate 1Gbit --host-port tap:a "
           "--uplink af_packet:b --mtu 9000",
-          "--mtu: 9000 is too much for tap, at most 1500 is allowed" },
+          "--mtu: 9000 is too much for tap; expected at most 1500" },
         { "--name h --control s --rate 1Gbit --host-port af_packet:a "
           "--uplink af_xdp:b --mtu 3600",
-          "--mtu: 3600 is too much for af_xdp, at most 2984 is allowed" },
+          "--mtu: 3600 is too much for af_xdp; expected at most 2984" },
         { "--poll never",
           "--poll: \"never\" is not one of \"auto\", \"busy\", \"sleep\", "
           "\"interrupt\"" },

@@ -166,8 +166,8 @@ receive(struct shim_client *c, const struct shim_msg **msg,
     return error;
 }
 
-/* Sends a request and returns the status of its reply, whose body is 't.body'
- * until the next one. */
+/* Sends a request and returns the status of its reply. The body of the reply
+ * is 't.body' until the next one. */
 static int
 ask_of(struct shim_client *c, uint16_t type, const void *request, size_t size)
 {

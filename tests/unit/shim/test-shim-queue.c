@@ -296,7 +296,7 @@ UNIT_TEST(returns_when_the_next_frame_is_due)
     assert_int_equal(pace_due(&pace), now + 1000000);
 }
 
-/* Who comes late makes up for what he knows to have missed, no more. */
+/* A late poll makes up for what it is known to have missed, no more. */
 UNIT_TEST(catches_up_only_for_queued_frames)
 {
     struct pace pace = { .full = 0 };

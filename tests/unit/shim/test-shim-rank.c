@@ -53,7 +53,7 @@ model_init(struct model *m, uint32_t max_packets)
     }
 }
 
-/* A packet says whose it is and which. */
+/* A packet has its flow and its number. */
 static void *
 packet_of(int flow, uint32_t number)
 {
@@ -221,7 +221,7 @@ UNIT_TEST(flows_keep_their_order_whatever_happens)
     assert_true(m.n_dropped > 1000);
     assert_true(rank_queues_policed(m.rq) > 0);
 
-    /* When nobody paces them they all leave. */
+    /* Without pacing they all leave. */
     for (int i = 0; i < N_FLOWS; i++) {
         if (m.flows[i].queue) {
             job_queues_flow_free(rank_queues_jobs(m.rq), m.flows[i].queue);
@@ -302,7 +302,7 @@ UNIT_TEST(control_goes_first_for_a_hundredth)
     rank_queues_destroy(rq);
 }
 
-/* A job of four flows, of which one is paced, against one of a single flow of
+/* A job of four flows, one of them paced, against one of a single flow of
  * equal rank. */
 UNIT_TEST(a_pace_is_kept_and_delays_no_other_flow)
 {
@@ -494,8 +494,8 @@ UNIT_TEST(a_job_is_bounded_in_bytes)
     rank_queues_destroy(rq);
 }
 
-/* One job floods; others, who come when there is no room left, lose nothing
- * and have all that they need. */
+/* One job floods; others that come when the space is full lose nothing and
+ * have all that they need. */
 UNIT_TEST(the_longest_queue_loses)
 {
     struct rank_queues *rq = rank_queues_create(1000, MAX_FRAME);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A shim between ring ports whose host tags its frames with job slots. */
+/* A shim between ring ports, with a host that tags its frames with job
+ * slots. */
 
 #include <stdint.h>
 #include <stdio.h>

@@ -132,7 +132,7 @@ UNIT_TEST(the_header_of_a_frame_is_found)
 }
 
 /* Packets of no job keep the DSCP of their sender, and their ECN bits, unless
- * it is that of a level or of control; those of a job never do. */
+ * it is the DSCP of a level or of control; those of a job never do. */
 UNIT_TEST(only_levels_are_taken_from_packets_of_no_job)
 {
     const uint64_t levels = UINT64_C(1) << 35 | UINT64_C(1) << 39;

@@ -61,7 +61,7 @@ set_up(void **state)
     return 0;
 }
 
-/* A search whose trials move 'bytes' from host 0 to host 1, and have these
+/* A search with trials that move 'bytes' from host 0 to host 1, and have these
  * metrics from their first iteration on. */
 static void
 add_search(struct workload *w, double bytes, const double *metrics, size_t n,
@@ -129,8 +129,8 @@ FIXTURE_TEST(has_places)
     workload_destroy(w);
 }
 
-/* Where trials share their ports, the network changes nothing about who is
- * judged against whom: only searches go one before the other. */
+/* Where trials share their ports, the network changes nothing about which
+ * trials are compared: only searches go one before the other. */
 FIXTURE_TEST(neutral_keeps_the_sequence_of_fair_sharing)
 {
     static int64_t rungs[] = { 2, 6, 18 };

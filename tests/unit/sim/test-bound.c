@@ -29,9 +29,9 @@ mean_under(const struct workload *w, enum order_kind kind)
     return result.mean;
 }
 
-/* The strict form holds for each schedule, and nobody comes near to it who
- * does not look for it.  The fluid form may be above, but not of these, whose
- * iterations are many. */
+/* The strict form holds for each schedule, and only a search for it comes near
+ * to it.  The fluid form may be above, but not with many iterations, as
+ * here. */
 UNIT_TEST(no_order_is_below_the_bound)
 {
     static const enum order_kind kinds[] = { ORDER_FAIR, ORDER_STAGE,

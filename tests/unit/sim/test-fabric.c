@@ -105,11 +105,10 @@ static const struct {
     { "ip,DSW,PSW,ASW\n", ":2: the file ends without a host" },
     { "a,D1,P1,S1\n", ":1: the first line is not \"ip,DSW,PSW,ASW\"" },
     { "ip,DSW,PSW,ASW\na,D1,P1\n",
-      ":2: less fields than 4, \"ip,DSW,PSW,ASW\" is allowed" },
+      ":2: less fields than 4; expected \"ip,DSW,PSW,ASW\"" },
     { "ip,DSW,PSW,ASW\na,D1,P1,S1\na,b,c,d,e,f\n",
-      ":3: more fields than 4, \"ip,DSW,PSW,ASW\" is allowed" },
-    { "ip,DSW,PSW,ASW\na,,P1,S1\n",
-      ":2: field 2 is empty, a name is allowed" },
+      ":3: more fields than 4; expected \"ip,DSW,PSW,ASW\"" },
+    { "ip,DSW,PSW,ASW\na,,P1,S1\n", ":2: field 2 is empty; expected a name" },
 };
 
 UNIT_TEST(names_the_line_at_fault)

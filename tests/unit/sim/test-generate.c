@@ -64,8 +64,8 @@ assert_between(double x, double min, double max)
     }
 }
 
-/* The model's bytes are told by what a job sends at most: a ring of n sends
- * 2 (n - 1) / n of them from each host, a server 1 / n of them to each of at
+/* The model's bytes are known by what a job sends at most: a ring of n sends 2
+ * (n - 1) / n of them from each host, a server 1 / n of them to each of at
  * most seven workers. */
 static void
 check_job(const struct workload *w, const struct workload_job *job)

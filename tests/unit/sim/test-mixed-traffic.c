@@ -4,7 +4,7 @@
  * that try to gain by the form of their traffic.  Times are relative: to the
  * plain network, or to the honest search in the same workload.
  *
- * With $LOOKAHEAD_RUNS, plans have so many runs a second
+ * $LOOKAHEAD_RUNS is the number of runs of plans a second
  * (order/lookahead/plan.h), which takes minutes. */
 
 #include <math.h>
@@ -43,10 +43,10 @@ static const struct form honest = { 1, 1, 0, 0, 0 };
 
 static int lookahead_runs;
 
-/* Least time of a search that cheats, by that of the honest one. */
+/* Least time of a search that cheats, relative to the honest one's. */
 static double least = 0.99;
 
-/* Adds a search of three jobs on random hosts, of which one is kept. */
+/* Adds a search of three jobs on random hosts that keeps one. */
 static void
 add_search(struct workload *w, struct sim_random *r, double arrival,
            double bytes, const struct form *form)
@@ -73,7 +73,7 @@ add_search(struct workload *w, struct sim_random *r, double arrival,
     workload_add_rung(w, cojob, 80 * form->parts, 1);
 }
 
-/* Searches on the hosts of 'seed'; that of index 'which' has 'form'. */
+/* Searches on the hosts of 'seed'; the search of index 'which' has 'form'. */
 static struct workload *
 make_searches(int seed, int which, const struct form *form)
 {
@@ -342,8 +342,8 @@ end_of(const struct workload *w, size_t n)
     return end;
 }
 
-/* Returns the mean over the seeds of the time of an owner who announces at
- * once by that of one who announces by 'slices'. */
+/* Returns the mean over the seeds of the time of an owner that announces at
+ * once, relative to one that announces by 'slices'. */
 static double
 gain_of_slices(const struct slices *slices)
 {
@@ -365,7 +365,8 @@ gain_of_slices(const struct slices *slices)
 UNIT_TEST(an_owner_gains_nothing_by_slices)
 {
     static const struct slices cases[] = {
-        { 8, false }, { 80, false }, { 8, true }, { 80, true }
+        { 4, false }, { 8, false }, { 80, false },
+        { 4, true },  { 8, true },  { 80, true },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

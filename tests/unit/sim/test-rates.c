@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each way to hand out rates against one that computes everything anew. */
+/* Each way to divide rates against one that computes everything again. */
 
 #include <math.h>
 #include <stdbool.h>
@@ -234,6 +234,35 @@ add_random_flows(struct world *w, int n_units, int n_flows)
     }
 }
 
+static bool
+has_begun(const struct world *w, const struct unit *unit)
+{
+    bool begun = unit->rank >= 0;
+
+    for (int i = 0; i < w->n_flows && !begun; i++) {
+        begun = w->on_the_way[i] && w->flows[i].unit == unit;
+    }
+    return begun;
+}
+
+/* Ranks the units that have begun as planned. */
+static void
+rank_units(struct world *w)
+{
+    struct unit *units[MAX_UNITS];
+    size_t n = 0;
+
+    for (int place = 0; place < w->n_units; place++) {
+        for (int u = 0; u < w->n_units; u++) {
+            if (w->planned[u] == place && has_begun(w, &w->units[u])) {
+                units[n++] = &w->units[u];
+            }
+        }
+    }
+    units_set_ranks(units, n);
+    w->rates->class->reorder(w->rates, w->now);
+}
+
 /* Gives the units other ranks and levels. */
 static void
 shuffle_units(struct world *w, int n_levels)
@@ -245,35 +274,12 @@ shuffle_units(struct world *w, int n_levels)
         w->planned[other] = u;
     }
     for (int u = 0; u < w->n_units; u++) {
-        if (w->units[u].rank >= 0) {
-            w->units[u].rank = w->planned[u];
-        }
         w->units[u].level = w->planned[u] % n_levels;
     }
-    w->rates->class->reorder(w->rates, w->now, false);
 }
 
-/* Gives the units that have begun since the last time their ranks. */
-static void
-rank_new_units(struct world *w)
-{
-    bool found = false;
-
-    for (int i = 0; i < w->n_flows; i++) {
-        struct unit *unit = w->flows[i].unit;
-
-        if (w->on_the_way[i] && unit->rank < 0) {
-            unit->rank = w->planned[unit - w->units];
-            found = true;
-        }
-    }
-    if (found) {
-        w->rates->class->reorder(w->rates, w->now, true);
-    }
-}
-
-/* Runs random flows, of which some begin later, and shuffles the units now and
- * then.  Calls 'expect' before and 'check' after each update. */
+/* Runs random flows, some of them later, and shuffles the units now and then.
+ * Calls 'expect' before and 'check' after each update. */
 static void
 run_random(struct world *w, int n_levels, void (*expect)(struct world *),
            void (*check)(struct world *))
@@ -296,10 +302,10 @@ run_random(struct world *w, int n_levels, void (*expect)(struct world *),
             world_begin_flow(w, n_begun++);
         }
         w->rates->class->settle(w->rates, w->now);
-        rank_new_units(w);
         if (!next_random(w, 5)) {
             shuffle_units(w, n_levels);
         }
+        rank_units(w);
         expect(w);
         w->rates->class->update(w->rates, w->now);
         check(w);
@@ -487,7 +493,7 @@ expect_fill(struct world *w)
         for (int u = 0; u < w->n_units; u++) {
             bool stuck[MAX_FLOWS] = { false };
 
-            while (w->units[u].rank == rank
+            while (w->planned[u] == rank
                    && grow_unit(w, &w->units[u], left, stuck)) {
                 continue;
             }
@@ -495,9 +501,8 @@ expect_fill(struct world *w)
     }
 }
 
-/* Only units that an event changes something for get rates anew, whatever
- * begins, ends or changes places: what all of them have is what they would
- * get. */
+/* Only units that an event concerns get new rates, whatever begins, ends or
+ * changes places: what all of them have is what they would get. */
 UNIT_TEST(filling_is_computing_anew)
 {
     for (int round = 0; round < 600; round++) {

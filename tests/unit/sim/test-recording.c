@@ -243,27 +243,26 @@ UNIT_TEST(merges_iterations_of_long_recordings)
 static const struct {
     const char *text, *error;
 } mistakes[] = {
-    { "{\"stages\": []}",
-      "r.json: /stages: 0 elements, 1 to 20000 are allowed" },
+    { "{\"stages\": []}", "r.json: /stages: 0 elements; expected 1 to 20000" },
     { RECORDING(STAGE("a", "0", "1", "0", "")),
       "r.json: /stages: no stage has ended, at least one is needed" },
     { RECORDING(STAGE("a", "0", "7", "6", "")),
-      "r.json: /stages/0/ended: 6 is before the stage began, 0 or from 7 on "
-      "is allowed" },
+      "r.json: /stages/0/ended: 6 is before the stage began; expected 0 or "
+      "from 7 on" },
     { RECORDING(STAGE("a", "-1", "7", "8", "")),
       "r.json: /stages/0/rung: -1 is not an integer from 0 to 1000000" },
     { RECORDING(STAGE("a", "0", "7", "8", "\"h0\": 1")),
-      "r.json: /stages/0/demand/h0: no port, a name such as \"h0:tx\" or "
-      "\"h0:rx\" is allowed" },
+      "r.json: /stages/0/demand/h0: no port; expected a name such as "
+      "\"h0:tx\" or \"h0:rx\"" },
     { RECORDING(STAGE("a", "0", "7", "8", "\":tx\": 1")),
-      "r.json: /stages/0/demand/:tx: no port, a name such as \"h0:tx\" or "
-      "\"h0:rx\" is allowed" },
+      "r.json: /stages/0/demand/:tx: no port; expected a name such as "
+      "\"h0:tx\" or \"h0:rx\"" },
     { RECORDING(STAGE("a", "0", "7", "8", "\"h0:tx\": -1")),
       "r.json: /stages/0/demand/h0:tx: -1 is not a number from 0 to 1e+09" },
     { RECORDING(PART("a", "0", "7", "8", "\"x:tx\": 1",
                      JOB("t", "\"x:tx\": 1") "," JOB("t", "\"x:tx\": 1"))),
-      "r.json: /stages/0/jobs/1/job: \"t\" is the name of another job, another "
-      "name is allowed" },
+      "r.json: /stages/0/jobs/1/job: \"t\" is the name of another job; "
+      "expected another name" },
     { "{\"stages\": [{}], \"demand\": 1}",
       "r.json: /stages/0/cojob: required member is missing" },
 };

@@ -50,8 +50,8 @@ seconds_of(const struct workload *w, const struct workload_job *job, int port)
     return bytes / w->fabric->capacity[port];
 }
 
-/* Prints to 'f' what a controller records of 'job' in 'n' iterations that
- * nobody delays. */
+/* Prints to 'f' what a controller records of 'job' in 'n' iterations without
+ * delay. */
 static void
 record_job(FILE *f, const struct workload *w, const struct workload_job *job,
            int64_t n)

@@ -279,8 +279,8 @@ UNIT_TEST(orders_by_what_remains)
     }
 }
 
-/* Adds a search of one job whose iterations send 'bytes' from host 0 to host
- * 1; 'later' is the end of a second rung, 0 for none. */
+/* Adds a search of one job with iterations that send 'bytes' from host 0 to
+ * host 1; 'later' is the end of a second rung, 0 for none. */
 static void
 add_search(struct workload *w, double bytes, int64_t iterations,
            int64_t later)
@@ -517,10 +517,10 @@ UNIT_TEST(delivers_every_byte_and_overloads_no_port)
     }
 }
 
-/* A search of two jobs: what is placed are its jobs, of which one ends before
- * the other, whether the search is ordered or they are; or each of the four
- * exchanges as it begins,
- * and what is left when one ends while the other goes on. */
+/* A search of two jobs: what is placed are its jobs, and one ends before the
+ * other, whether the search is ordered or they are; or each of the four
+ * exchanges as it begins, and what is left when one ends while the other goes
+ * on. */
 UNIT_TEST(decides_when_units_begin_and_end)
 {
     static const struct {
@@ -566,9 +566,9 @@ UNIT_TEST(jobs_of_a_whole_stage_share)
 
 /* An order that is late sees no exchanges, as a controller.  Of these jobs,
  * one iteration of the second has fewer bytes, but the first has fewer left in
- * its exchange when that of the second begins.  Coflows without lateness keep
- * the first before the second until its exchange ends; the controller's order
- * has the second first at once. */
+ * its exchange when the second's begins.  Coflows without lateness keep the
+ * first before the second until its exchange ends; the controller's order has
+ * the second first at once. */
 UNIT_TEST(late_orders_see_no_exchanges)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
@@ -625,8 +625,8 @@ UNIT_TEST(notes_when_jobs_are_good)
 }
 
 /* Two jobs on the same ports; the first hardly learns.  That is known as soon
- * as it has told as many samples as the options want before they judge it, one
- * each 'every' iterations; until then it is early, as the second is. */
+ * as it has reported as many samples as the options want before they judge it,
+ * one each 'every' iterations; until then it is early, as the second is. */
 static double
 end_of_the_second(int samples, int64_t every)
 {

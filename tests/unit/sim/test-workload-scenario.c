@@ -148,7 +148,7 @@ static const struct {
     { "{\"kind\": \"sim\", \"name\": \"s\", \"fabric\": {\"hosts\": 0,"
       " \"rate\": \"1Gbit\"}, \"cojobs\": []}",
       "s.json: /fabric/hosts: 0 is not an integer from 1 to 20000" },
-    { SCENARIO(""), "s.json: /cojobs: 0 elements, 1 to 10000 are allowed" },
+    { SCENARIO(""), "s.json: /cojobs: 0 elements; expected 1 to 10000" },
     { SCENARIO(COJOB("a", ONE_RUNG, JOB("t0", RING)) "," COJOB(
           "a", ONE_RUNG, JOB("t0", RING))),
       "s.json: /cojobs/1/name: \"a\" is the name of another cojob" },
@@ -169,31 +169,31 @@ static const struct {
       "s.json: /cojobs/0/rungs/1/iterations: 3 is not an integer from 4 to "
       "1000000000" },
     { ONE_JOB("\"devices\": 1"),
-      "s.json: /cojobs/0/jobs/0: 0 exchanges, one of \"ps\", \"ring\" and "
-      "\"transfers\" is allowed" },
+      "s.json: /cojobs/0/jobs/0: 0 exchanges; expected one of \"ps\", "
+      "\"ring\" and \"transfers\"" },
     { ONE_JOB(RING ", \"transfers\": [{}]"),
-      "s.json: /cojobs/0/jobs/0: 2 exchanges, one of \"ps\", \"ring\" and "
-      "\"transfers\" is allowed" },
+      "s.json: /cojobs/0/jobs/0: 2 exchanges; expected one of \"ps\", "
+      "\"ring\" and \"transfers\"" },
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h4\"], \"bytes\": 1}"),
-      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h4\" is not a host, \"h0\" to "
-      "\"h3\" are allowed" },
+      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h4\" is not a host; expected "
+      "\"h0\" to \"h3\"" },
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h\\n1\"], \"bytes\": 1}"),
-      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h?1\" is not a host, \"h0\" "
-      "to \"h3\" are allowed" },
+      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h?1\" is not a host; expected "
+      "\"h0\" to \"h3\"" },
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h01\"], \"bytes\": 1}"),
-      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h01\" is not a host, \"h0\" "
-      "to \"h3\" are allowed" },
+      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h01\" is not a host; expected "
+      "\"h0\" to \"h3\"" },
     { ONE_JOB("\"ring\": {\"hosts\": [\"h1\", \"h1\"], \"bytes\": 1}"),
-      "s.json: /cojobs/0/jobs/0/ring/hosts/1: h1 is there already, each host "
-      "is allowed once" },
+      "s.json: /cojobs/0/jobs/0/ring/hosts/1: h1 is there already; expected "
+      "each host once" },
     { ONE_JOB("\"transfers\": [{\"from\": \"h1\", \"to\": \"h1\","
               " \"bytes\": 1}]"),
-      "s.json: /cojobs/0/jobs/0/transfers/0/to: h1 is the sender, another "
-      "host is allowed" },
+      "s.json: /cojobs/0/jobs/0/transfers/0/to: h1 is the sender; expected "
+      "another host" },
     { ONE_JOB("\"transfers\": [{\"from\": \"x\", \"to\": \"h1\","
               " \"bytes\": 1}]"),
-      "s.json: /cojobs/0/jobs/0/transfers/0/from: \"x\" is not a host, \"h0\" "
-      "to \"h3\" are allowed" },
+      "s.json: /cojobs/0/jobs/0/transfers/0/from: \"x\" is not a host; "
+      "expected \"h0\" to \"h3\"" },
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h1\"], \"bytes\": 0}"),
       "s.json: /cojobs/0/jobs/0/ring/bytes: 0 is not a number from 1 to "
       "1e+15" },
@@ -244,9 +244,9 @@ UNIT_TEST(refuses_too_many_transfers)
     fputs("]}]}", stream);
     fclose(stream);
     error = workload_scenario_from_string("s.json", text, &w);
-    assert_is(error, "s.json: /cojobs/0/jobs/10/ps: with those "
-                     "before it 10780000 transfers, at most 10000000 are "
-                     "allowed");
+    assert_is(error,
+              "s.json: /cojobs/0/jobs/10/ps: with those "
+              "before it 10780000 transfers; expected at most 10000000");
     free(text);
 }
 

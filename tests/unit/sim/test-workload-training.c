@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "scenario/scenario.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-pattern.h"
+#include "sim/workload/workload-survivors.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
 #include "tests/unit/assert-near.h"
@@ -78,9 +82,9 @@ UNIT_TEST(racks_have_the_links_of_the_lab)
     workload_destroy(w);
 }
 
-/* Three servers with 24 bytes each on two hosts, one of which is a worker's:
- * what that one would send itself is left out.  Pulls come from the host with
- * the higher number. */
+/* Three servers with 24 bytes each on two hosts, one of them a worker's: what
+ * that one would send itself is left out.  Pulls come from the host with the
+ * higher number. */
 UNIT_TEST(divides_the_model_among_servers)
 {
     static const double expected[4][4] = {
@@ -141,6 +145,52 @@ UNIT_TEST(learns_as_a_recorded_trial)
     assert_near(workload_curve_at(curve, 4), 0.76);
     assert_near(workload_curve_at(curve, 5), 0.80);
     assert_near(workload_curve_at(curve, 1000), 0.97);
+    workload_destroy(w);
+}
+
+#define JOB(SEARCH, NAME, ITERATION)                                      \
+    "{\"policy\": \"stage\", \"cojob\": \"" SEARCH "\", \"job\": \"" NAME \
+    "\", \"iteration\": " ITERATION ", \"loss\": null}"
+
+/* Returns the message for 'jobs' of a report, or NULL. */
+static char *
+keep_as(struct workload *w, const char *jobs)
+{
+    char name[] = "/tmp/test-survivors-XXXXXX", *error;
+    FILE *f = fdopen(mkstemp(name), "w");
+
+    fprintf(f, "{\"kind\": \"lab\", \"jobs\": [%s]}", jobs);
+    fclose(f);
+    error = workload_keep_as(w, name);
+    unlink(name);
+    return error;
+}
+
+/* The report has the later of two trials in the last rung. */
+UNIT_TEST(keeps_the_jobs_of_a_report)
+{
+    static const char *const wrong[] = {
+        "",
+        JOB("b", "t0", "5"),
+        JOB("a", "t2", "5"),
+        JOB("a", "t0", "-1"),
+        JOB("a", "t0", "5") "," JOB("a", "t0", "8"),
+    };
+    const char *search = SCENARIO(
+        SEARCH("a", "0", "{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}"));
+    struct workload *w = read_workload(search);
+
+    assert_no_error(keep_as(w, JOB("a", "t0", "5") "," JOB("a", "t1", "8")));
+    assert_string_equal(w->cojobs[0].jobs[0].name, "t1");
+    assert_string_equal(w->cojobs[0].jobs[1].name, "t0");
+    assert_no_error(keep_as(w, JOB("a", "t0", "8") "," JOB("a", "t1", "5")));
+    assert_string_equal(w->cojobs[0].jobs[0].name, "t0");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *error = keep_as(w, wrong[i]);
+
+        assert_non_null(error);
+        free(error);
+    }
     workload_destroy(w);
 }
 

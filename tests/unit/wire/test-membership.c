@@ -20,7 +20,8 @@ UNIT_TEST(processes_of_the_owner_are_admitted)
         { { false, false, 0 }, { false, true, 0 }, MEMBERSHIP_UNREGISTERED },
         { { true, false, 0 }, { false, true, 1001 }, MEMBERSHIP_ADMITTED },
 
-        /* The environment is not trusted, whoever wrote it. */
+        /* The environment is not trusted, by whichever process it was
+         * written. */
         { { false, true, 1000 },
           { false, true, 1000 },
           MEMBERSHIP_UNREGISTERED },

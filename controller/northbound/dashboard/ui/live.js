@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Follows changes in the controller: by events, or by polling without them.
-//
-// An event only announces that something has changed.  The page reads the new
-// state from "/v1/", so that it is correct even if it has missed events.
+// Reads the controller's state again and again.
 
 const POLL_MS = 2000;
-const RETRY_MS = 30000;     // Interval of new attempts to get events.
-
-// Minimum interval of reads for a kind of event: telemetry arrives every
-// second, and a controller has many stages.
-const LEAST_MS = { stage: 10000, telemetry: POLL_MS };
-
-const EVENTS = ["order", "stage", "decision", "telemetry"];
-const LOST = "lost";        // Event: earlier events were dropped.
+const STAGES_MS = 10000;    // A controller has many stages.
 
 // Thrown by get() and getText() if the controller does not reply.
 class Away extends Error {
@@ -38,15 +28,13 @@ export function getText(path) {
     return ask(path, answer => answer.text());
 }
 
-// Calls 'changed' with the set of kinds of new events, at most once a second,
-// less often for some kinds, and never while it runs.  Calls 'state' with
-// "live", "polling" or "away" when the state of the connection changes.
-export function follow(changed, state) {
-    const waiting = new Set();
+// Calls 'refresh' every two seconds, but not while it runs or the page is
+// hidden; its argument says whether stages are due.  Calls 'state' with "live"
+// or "away" when that changes.
+export function follow(refresh, state) {
     let busy = false;
-    let source = null;
     let known = "";
-    const due = {};
+    let stagesDue = 0;
 
     function setState(now) {
         if (now !== known) {
@@ -56,32 +44,20 @@ export function follow(changed, state) {
     }
 
     async function work() {
-        if (busy || !waiting.size || document.hidden) {
+        if (busy || document.hidden) {
             return;
         }
         const now = Date.now();
-        const kinds = new Set([...waiting].filter(
-            kind => !(now < due[kind])));
+        const stages = now >= stagesDue;
 
-        if (!kinds.size) {
-            return;
-        }
         busy = true;
-        for (const kind of kinds) {
-            waiting.delete(kind);
-            due[kind] = now + (LEAST_MS[kind] ?? 0);
-        }
         try {
-            await changed(kinds);
-            setState(source?.readyState === EventSource.OPEN ? "live"
-                : "polling");
+            await refresh(stages);
+            stagesDue = stages ? now + STAGES_MS : stagesDue;
+            setState("live");
         } catch (error) {
             if (!(error instanceof Away)) {
                 throw error;
-            }
-            for (const kind of kinds) {
-                waiting.add(kind);
-                delete due[kind];
             }
             setState("away");
         } finally {
@@ -89,31 +65,6 @@ export function follow(changed, state) {
         }
     }
 
-    function listen() {
-        if (source && source.readyState !== EventSource.CLOSED) {
-            return;
-        }
-        source = new EventSource("/v1/events");
-        for (const kind of EVENTS) {
-            source.addEventListener(kind, () => waiting.add(kind));
-        }
-        // Events may have been missed.
-        for (const event of ["open", "error", LOST]) {
-            source.addEventListener(event, askAll);
-        }
-    }
-
-    function askAll() {
-        EVENTS.forEach(kind => waiting.add(kind));
-        work();
-    }
-
-    listen();
-    setInterval(work, 1000);
-    setInterval(listen, RETRY_MS);
-    setInterval(() => {
-        if (source.readyState !== EventSource.OPEN) {
-            askAll();
-        }
-    }, POLL_MS);
+    work();
+    setInterval(work, POLL_MS);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Updates the page: reads what events announce as changed, and draws it.
+// Updates the page: reads the state, and draws it.
 
 import { drawDecisions } from "./decisions.js";
 import { show } from "./dom.js";
 import { drawHelping } from "./helping.js";
+import { drawHosts } from "./hosts.js";
 import { follow, get, getText } from "./live.js";
 import { addUse, drawAhead, drawUse, seedUse } from "./ports.js";
 import { addSeries } from "./series.js";
@@ -12,8 +13,7 @@ import { drawStages } from "./stages.js";
 
 const HOUR_MS = 3600 * 1000;
 const STATES = {
-    live: "live",
-    polling: "live, updated every two seconds",
+    live: "live, updated every two seconds",
     away: "the controller does not reply; the page shows the last state",
 };
 
@@ -48,6 +48,7 @@ async function refreshHosts() {
     if (hosts) {
         addUse(hosts);
         drawUse();
+        drawHosts(hosts);
         addSeries(hosts);
     }
 }
@@ -60,22 +61,12 @@ async function refreshDecisions() {
     }
 }
 
-// Functions to call for each kind of event.
-const REFRESH = {
-    order: [refreshNow, refreshOrder],
-    stage: [refreshNow, refreshStages],
-    decision: [refreshDecisions],
-    telemetry: [refreshNow, refreshOrder, refreshHosts],
-};
-
-async function changed(kinds) {
-    const all = new Set([...kinds].flatMap(kind => REFRESH[kind]));
-
-    await Promise.all([...all].map(refresh => refresh()));
+async function refresh(withStages) {
+    await Promise.all([refreshNow(), refreshOrder(), refreshHosts(),
+                       refreshDecisions(), withStages && refreshStages()]);
     if (stages) {
-        // Running stages grow even without events.
-        drawStages(stages);
-        if (kinds.has("stage")) {
+        drawStages(stages);     // Running ones grow.
+        if (withStages) {
             drawHelping(stages, order?.order ?? []);
         }
     }
@@ -97,7 +88,7 @@ async function begin() {
     if (past) {
         seedUse(past.ports);
     }
-    follow(changed, showState);
+    follow(refresh, showState);
 }
 
 begin();

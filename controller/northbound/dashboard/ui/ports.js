@@ -12,7 +12,8 @@ const MAX_SAMPLES = 90;
 const BIN_MS = 2000;            // Length of a sample of use.
 
 const bins = [];                // {at, use: Map port -> share}, oldest first.
-let last = null;                // {at, hosts} at the start of the next bin.
+let last = null;                // {at, hosts, use} at the start of the next bin;
+                                // 'use' is by host, of the last bin.
 
 function sum(numbers) {
     return numbers.reduce((total, x) => total + x, 0);
@@ -45,7 +46,10 @@ export function drawAhead(order) {
          heatMap("Seconds that each stage still needs of each port",
                  widthFor(document.getElementById("ahead")), busiest, columns,
                  ["0 s", seconds(most)]),
-         note("Stages in the order in which they are served."),
+         note("Stages in the order in which they are served"
+              + (ports.length > busiest.length
+                  ? `, and the ${busiest.length} busiest of ${
+                      ports.length} ports.` : ".")),
          asTable(["Port", "All", ...columns.map(column => column.name)],
                  busiest.map(port => [
                      port, seconds(total(port)),
@@ -95,18 +99,41 @@ export function addUse(hosts) {
     if (last && now - last.at < BIN_MS) {
         return;
     }
+    let use = null;
+
     if (last) {
-        bins.push({ at: now,
-                    use: useBetween(last.hosts, hosts.hosts,
-                                    now - last.at) });
+        use = useBetween(last.hosts, hosts.hosts, now - last.at);
+        bins.push({ at: now, use });
         bins.splice(0, bins.length - MAX_SAMPLES);
     }
-    last = { at: now, hosts: hosts.hosts };
+    last = { at: now, hosts: hosts.hosts, use: use && byHost(use) };
 }
 
+// Returns the use of each host's busier direction.
+function byHost(use) {
+    const hosts = new Map();
+
+    for (const [port, share] of use) {
+        const host = port.slice(0, port.lastIndexOf(":"));
+
+        hosts.set(host, Math.max(hosts.get(host) ?? 0, share));
+    }
+    return hosts;
+}
+
+// Returns the last use of the busier direction of 'host', or undefined.
+export function useOf(host) {
+    return last?.use?.get(host);
+}
+
+// Many ports are drawn as one row for each host.
 export function drawUse() {
-    const ports = [...new Set(bins.flatMap(bin => [...bin.use.keys()]))];
-    const total = port => sum(bins.map(bin => bin.use.get(port) ?? 0));
+    const count = all => new Set(all.flatMap(bin => [...bin.use.keys()])).size;
+    const whole = count(bins) <= MAX_PORTS;
+    const drawn = whole ? bins : bins.map(
+        ({ at, use }) => ({ at, use: byHost(use) }));
+    const ports = [...new Set(drawn.flatMap(bin => [...bin.use.keys()]))];
+    const total = port => sum(drawn.map(bin => bin.use.get(port) ?? 0));
     const busiest = ports.sort((a, b) => total(b) - total(a))
         .slice(0, MAX_PORTS);
 
@@ -114,19 +141,22 @@ export function drawUse() {
         show("use", note("Waiting for the second sample."));
         return;
     }
-    const columns = bins.map(bin => ({
+    const columns = drawn.map(bin => ({
         name: clock(bin.at),
         cells: busiest.map(port => bin.use.has(port)
             ? { share: bin.use.get(port), text: percent(bin.use.get(port)) }
             : null),
     }));
-    const now = bins.at(-1).use;
+    const now = drawn.at(-1).use;
 
     show("use",
          heatMap("Share of each port that jobs used, over time",
                  widthFor(document.getElementById("use")), busiest, columns,
                  ["idle", "full"]),
-         asTable(["Port", "Now", "Mean"], busiest.map(port => [
+         note(whole ? "A row is a direction of a host's link."
+             : `A row is the busier direction of a host's link: the ${
+                 busiest.length} busiest of ${ports.length} hosts.`),
+         asTable([whole ? "Port" : "Host", "Now", "Mean"], ports.map(port => [
              port, percent(now.get(port) ?? 0),
-             percent(total(port) / bins.length)])));
+             percent(total(port) / drawn.length)])));
 }

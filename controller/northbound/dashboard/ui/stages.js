@@ -15,6 +15,7 @@ export function drawStages(all) {
             const took = seconds((to - began) / 1000);
 
             return { cojob, rung, from: began, to, runs: !ended, took,
+                     className: "f0",
                      title: `${cojob}/${rung}: ${took}${
                          ended ? "" : ", running"}` };
         })
@@ -35,8 +36,8 @@ export function drawStages(all) {
     show("timeline",
          timeline(label, widthFor(document.getElementById("timeline")), lanes,
                   stages, span),
-         note("A bar is a stage, labelled with its rung. A dashed edge marks "
-              + "a running stage."),
+         note("A bar is a stage, labelled with its rung; odd rungs are paler. A "
+              + "dashed edge marks a running stage."),
          asTable(["Stage", "Began", "Ended", "Took"], stages.map(stage => [
              `${stage.cojob}/${stage.rung}`, clock(stage.from),
              stage.runs ? "running" : clock(stage.to), stage.took])));

@@ -18,11 +18,10 @@
 #include "util.h"
 
 #define POLICY(ORDER)                                                   \
-    "{\"name\": \"" ORDER "\", \"order\": \"" ORDER "\","                \
-    " \"levels\": {\"dscp\": [48, 40, 32, 24], \"default_dscp\": 0,"     \
-    " \"control_dscp\": 56}, \"lease_ms\": 10000, \"coalesce_ms\": 20,"  \
-    " \"retag_ms\": 100, \"refresh_ms\": 500, \"aging_s\": 600,"    \
-    " \"hysteresis\": 0.02}"
+    "{\"name\": \"" ORDER "\", \"order\": \"" ORDER "\","               \
+    " \"levels\": {\"dscp\": [48, 40, 32, 24], \"default_dscp\": 0,"    \
+    " \"control_dscp\": 56}, \"lease_ms\": 10000, \"coalesce_ms\": 20," \
+    " \"retag_ms\": 100, \"refresh_ms\": 500, \"aging_s\": 600}"
 
 void
 give(struct fixture *f, const char *hosts, const int64_t *iterations,

@@ -112,8 +112,9 @@ give_placed(struct fixture *f, const struct placed *jobs, size_t n)
     cluster_intent_end(f->c);
 }
 
-/* Returns the number of jobs that have priority over 'job' on its bottleneck,
- * whose name is stored in '*bottleneckp', which the caller frees. */
+/* Returns the number of jobs that have priority over 'job' on its bottleneck.
+ * Stores the name of the bottleneck in '*bottleneckp', which the caller
+ * frees. */
 static size_t
 count_before(struct fixture *f, const char *job, char **bottleneckp)
 {

@@ -203,8 +203,8 @@ FIXTURE_TEST(a_job_with_slack_waits)
     json_destroy(json);
 }
 
-/* The pace of one that waits is that of those before it: if it counted, "b"
- * would be urgent because it waits, pass "a", and let that wait. */
+/* A job that waits has the pace of those before it: if it counted, "b" would
+ * be urgent because it waits, pass "a", and let that wait. */
 FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
 {
     static const struct given given[] = {
@@ -220,28 +220,9 @@ FIXTURE_TEST(a_job_does_not_pass_by_its_pace_behind_others)
     find_job(f, "b/j")->progress.period = 0.0027;
     decides(f, 3000, "b/j 3");
 
-    /* It was as slow with nobody before it, so it has no time to lose. */
+    /* It was as slow without a job before it, so it has no time to lose. */
     find_job(f, "b/j")->progress.first_period = 0.0027;
     decides(f, 5000, "b/j 0");
-}
-
-/* Slack is measured, and about equal slack is no reason to swap. */
-FIXTURE_TEST(jobs_of_about_equal_slack_keep_their_places)
-{
-    struct given given[] = {
-        { "a", "x", "h0", 1000 },
-        { "a", "y", "h0", 1010 },
-    };
-
-    set_order(f, "work", ", \"hysteresis\": 0.02");
-    give_jobs(f, given, ARRAY_SIZE(given));
-    decides(f, 1000, "a/y 0");
-    given[0].iterations = 1030;
-    give_jobs(f, given, ARRAY_SIZE(given));
-    decides(f, 3000, "a/y 0/0 a/x -/1");
-    given[0].iterations = 1500;
-    give_jobs(f, given, ARRAY_SIZE(given));
-    decides(f, 5000, "a/x 0/0");
 }
 
 /* Jobs that iterate: "a" still needs 100 iterations of 1 ms on two ports, "b"
@@ -337,7 +318,7 @@ FIXTURE_TEST(what_is_counted_refutes_an_announcement)
     assert_float_equal(b->cojob->bytes_ratio, 0, 0);
     assert_float_equal(claim->compute_ratio, 0, 0);
 
-    /* It has nobody before it. */
+    /* No job is before it. */
     claim->compute = 0.01;
     b->progress.first_period = 0.1;
     assert_true(decide_run(f->d, 9000));
@@ -416,8 +397,8 @@ FIXTURE_TEST(stages_of_one_iteration_are_coflows)
     json_destroy(json);
 }
 
-/* What is at its end has nothing to do: it is in nobody's way and keeps what
- * it had. */
+/* What is at its end has nothing to do: it delays no job and keeps what it
+ * had. */
 FIXTURE_TEST(a_job_at_its_end_is_not_ordered)
 {
     static const struct given given[] = {

@@ -213,8 +213,8 @@ assert_ended(struct fixture *f, size_t i, int64_t iterations, double compute)
     json_destroy(json);
 }
 
-/* An iteration takes 20 ms without competitors, of which 1 ms is its transfer.
- * A job may go on beyond the end of its stage. */
+/* An iteration takes 20 ms without competitors, 1 ms for its transfer.  A job
+ * may go on beyond the end of its stage. */
 FIXTURE_TEST(an_ended_stage_has_its_iterations_and_computing)
 {
     struct job *job;

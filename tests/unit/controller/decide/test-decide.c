@@ -52,31 +52,6 @@ FIXTURE_TEST(a_level_changes_once_in_retag_ms)
     decides(f, 1100, "a/j -/0 b/j -/1");
 }
 
-FIXTURE_TEST(nearly_equal_stages_keep_their_order)
-{
-    give(f, "00", (int64_t[]) { 1000, 1010 }, NULL);
-    decides(f, 1000, "a/j 0");
-    give(f, "00", (int64_t[]) { 1020, 1010 }, NULL);
-    assert_true(decide_run(f->d, 3000));
-    assert_int_equal(rank(f, "a/j"), 0);        /* Not worth it. */
-    give(f, "00", (int64_t[]) { 1200, 1010 }, NULL);
-    decides(f, 5000, "a/j 1");
-}
-
-FIXTURE_TEST(the_policy_says_how_equal_is_nearly)
-{
-    set_order(f, "stage", ", \"hysteresis\": 0");
-    give(f, "00", (int64_t[]) { 1000, 1010 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    give(f, "00", (int64_t[]) { 1020, 1010 }, NULL);
-    decides(f, 3000, "a/j 1");
-
-    set_order(f, "stage", ", \"hysteresis\": 0.5");
-    give(f, "00", (int64_t[]) { 900, 1010 }, NULL);
-    assert_true(decide_run(f->d, 5000));
-    assert_int_equal(rank(f, "a/j"), 1); /* Where it was. */
-}
-
 FIXTURE_TEST(the_policy_says_who_weighs_more)
 {
     static const struct {
@@ -103,18 +78,13 @@ FIXTURE_TEST(the_policy_says_who_weighs_more)
     }
 }
 
-/* Also where the old order is kept and levels are made again: that the third
- * stage meets nobody does not matter to "truncate". */
+/* The third stage meets no other; "truncate" does not regard that. */
 FIXTURE_TEST(the_policy_says_how_to_fold)
 {
     set_order(f, "stage",
-              ", \"hysteresis\": 0.02,"
-              " \"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
+              ", \"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
     give(f, "001", (int64_t[]) { 1000, 1010, 2000 }, NULL);
     assert_true(decide_run(f->d, 1000));
-    give(f, "001", (int64_t[]) { 1020, 1010, 2000 }, NULL);
-    assert_true(decide_run(f->d, 3000));
-    assert_true(rank(f, "a/j") < rank(f, "b/j"));
     assert_int_equal(level(f, "a/j"), MIN(rank(f, "a/j"), 1));
     assert_int_equal(level(f, "b/j"), MIN(rank(f, "b/j"), 1));
     assert_int_equal(level(f, "c/j"), MIN(rank(f, "c/j"), 1));

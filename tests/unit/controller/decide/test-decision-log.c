@@ -55,7 +55,8 @@ UNIT_TEST(test_reads_on_from_the_last_seen)
     decision_log_destroy(log);
 }
 
-/* Of ten decisions four are kept, and who saw the second misses four. */
+/* Of ten decisions four are kept, and a client that saw the second misses
+ * four. */
 UNIT_TEST(test_keeps_the_last)
 {
     struct decision_log *log = decision_log_create(4);

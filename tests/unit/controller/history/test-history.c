@@ -151,20 +151,17 @@ PLACE_TEST(test_since_and_limit)
     free(middle);
 }
 
-PLACE_TEST(test_orders_and_ports)
+PLACE_TEST(test_ports)
 {
     struct history *h = open_history(p);
 
-    history_add_order(h, &(struct history_order) {
-        .at = time_wall_msec(), .policy = "fair", .version = 7,
-        .n_stages = 2, .estimate_s = 3.5, .bound_s = 2.5,
-    });
-    history_add_port(h, &(struct history_port) {
-        .at = time_wall_msec(), .port = "h1:rx", .ms = 60000, .bytes = 123,
-        .capacity_bps = 1e9,
-    });
-    expect(history_to_json(h, "orders", 0, 10), "orders", 1, "estimate_s",
-           "3.5");
+    history_add_port(h, &(struct history_port){
+                            .at = time_wall_msec(),
+                            .port = "h1:rx",
+                            .ms = 60000,
+                            .bytes = 123,
+                            .capacity_bps = 1e9,
+                        });
     expect(history_to_json(h, "ports", 0, 10), "ports", 1, "port",
            "\"h1:rx\"");
     expect(history_to_json(h, "ports", 0, 10), "ports", 1, "bytes", "123");
@@ -239,8 +236,8 @@ query(const struct place *p, const char *sql)
     return x;
 }
 
-/* Of 80 days of rows, the last ones stay that have place, and the file says
- * from when on it is complete. */
+/* Of 80 days of rows, the last ones stay that have place, and the file has the
+ * time from which on it is complete. */
 PLACE_TEST(test_keeps_its_limit)
 {
     int64_t now = time_wall_msec(), day = 24 * 3600 * 1000, first, cut;

@@ -43,7 +43,7 @@ tear_down(void **state)
 #define KEYS_TEST(NAME) \
     UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct pair_keys *pk)
 
-/* A report of 'host', whose addresses and peers are JSON. */
+/* A report of 'host', with addresses and peers in JSON. */
 static void
 report(struct pair_keys *pk, const char *host, bool first, const char *own,
        const char *remote)
@@ -70,10 +70,10 @@ report(struct pair_keys *pk, const char *host, bool first, const char *own,
 #define REPORT(PK, N, FIRST, REMOTE) \
     report(PK, "h" #N, FIRST, "\"10.0.0." #N "\"", REMOTE)
 
-/* Returns what 'host' is told, as text: addresses of keys, those of removed
- * ones with "-", and stores the last key. */
+/* Returns the keys that 'host' gets, as text: addresses of keys, those of
+ * removed ones with "-", and stores the last key. */
 static char *
-told(struct pair_keys *pk, const char *host, char key[33])
+keys_sent(struct pair_keys *pk, const char *host, char key[33])
 {
     struct json *changes = pair_keys_take(pk, host);
     char *text = xstrdup(changes ? "" : NOTHING);
@@ -101,20 +101,20 @@ KEYS_TEST(two_hosts_with_connections_get_one_key)
     char a[33], b[33], c[33];
 
     REPORT(pk, 1, true, PEER(2));
-    assert_is(told(pk, "h1", NULL), ""); /* h2 is not known yet. */
+    assert_is(keys_sent(pk, "h1", NULL), ""); /* h2 is not known yet. */
     REPORT(pk, 2, true, PEER(1) "," PEER(3));
-    assert_is(told(pk, "h2", b), "10.0.0.1");
-    assert_is(told(pk, "h1", a), "10.0.0.2");
+    assert_is(keys_sent(pk, "h2", b), "10.0.0.1");
+    assert_is(keys_sent(pk, "h1", a), "10.0.0.2");
     assert_string_equal(a, b);
-    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h1", NULL), NOTHING);
     REPORT(pk, 3, true, "");
-    assert_is(told(pk, "h3", NULL), "");
-    assert_is(told(pk, "h2", c), "10.0.0.3");
+    assert_is(keys_sent(pk, "h3", NULL), "");
+    assert_is(keys_sent(pk, "h2", c), "10.0.0.3");
     assert_string_not_equal(b, c);
 
     /* A connection of the same agent, or of another one, begins again. */
     REPORT(pk, 1, true, PEER(2));
-    assert_is(told(pk, "h1", b), "10.0.0.2");
+    assert_is(keys_sent(pk, "h1", b), "10.0.0.2");
     assert_string_equal(a, b);
 
     /* Another hour, another leader. */
@@ -122,11 +122,11 @@ KEYS_TEST(two_hosts_with_connections_get_one_key)
     pair_keys_run(pk, false);
     REPORT(pk, 1, false, PEER(2));
     REPORT(pk, 2, false, PEER(1));
-    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h1", NULL), NOTHING);
     now += 1001;
     pair_keys_run(pk, false);
-    assert_is(told(pk, "h1", a), "10.0.0.2");
-    assert_is(told(pk, "h2", b), "10.0.0.1");
+    assert_is(keys_sent(pk, "h1", a), "10.0.0.2");
+    assert_is(keys_sent(pk, "h2", b), "10.0.0.1");
     assert_string_equal(a, b);
     assert_string_not_equal(a, c);
 }
@@ -147,13 +147,13 @@ KEYS_TEST(an_address_of_two_hosts_is_of_neither)
 {
     REPORT(pk, 1, true, PEER(2));
     REPORT(pk, 2, true, PEER(1));
-    assert_is(told(pk, "h1", NULL), "10.0.0.2");
-    assert_is(told(pk, "h2", NULL), "10.0.0.1");
+    assert_is(keys_sent(pk, "h1", NULL), "10.0.0.2");
+    assert_is(keys_sent(pk, "h2", NULL), "10.0.0.1");
     assert_is(alarms(pk), "[]");
     report(pk, "h3", true, "\"10.0.0.3\",\"10.0.0.2\"", PEER(1));
-    assert_is(told(pk, "h1", NULL), "-10.0.0.2");
-    assert_is(told(pk, "h3", NULL), "10.0.0.1");
-    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h1", NULL), "-10.0.0.2");
+    assert_is(keys_sent(pk, "h3", NULL), "10.0.0.1");
+    assert_is(keys_sent(pk, "h1", NULL), NOTHING);
     assert_is(alarms(pk),
               "[{\"code\":\"address-claimed\",\"count\":1,"
               "\"text\":\"two hosts report an address as theirs, and shims "
@@ -163,7 +163,7 @@ KEYS_TEST(an_address_of_two_hosts_is_of_neither)
     now += 60001;
     REPORT(pk, 1, false, PEER(2));
     REPORT(pk, 2, false, PEER(1));
-    assert_is(told(pk, "h1", NULL), "10.0.0.2");
+    assert_is(keys_sent(pk, "h1", NULL), "10.0.0.2");
     assert_is(alarms(pk), "[]");
 }
 
@@ -171,11 +171,11 @@ KEYS_TEST(a_removed_host_has_no_keys)
 {
     REPORT(pk, 1, true, PEER(2));
     REPORT(pk, 2, true, PEER(1));
-    assert_is(told(pk, "h1", NULL), "10.0.0.2");
+    assert_is(keys_sent(pk, "h1", NULL), "10.0.0.2");
     pair_keys_forget(pk, "h2");
-    assert_is(told(pk, "h2", NULL), NOTHING);
-    assert_is(told(pk, "h1", NULL), "-10.0.0.2");
-    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h2", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h1", NULL), "-10.0.0.2");
+    assert_is(keys_sent(pk, "h1", NULL), NOTHING);
 }
 
 /* The leader that has revoked h2 ended before h1 heard of it.  h3 has not
@@ -183,16 +183,16 @@ KEYS_TEST(a_removed_host_has_no_keys)
 KEYS_TEST(a_new_leader_ends_the_keys_of_a_revoked_host)
 {
     REPORT(pk, 1, true, PEER(2) "," PEER(3));
-    assert_is(told(pk, "h1", NULL), "");
+    assert_is(keys_sent(pk, "h1", NULL), "");
     now += PAIR_KEYS_GRACE_MS;
     pair_keys_run(pk, false);
-    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h1", NULL), NOTHING);
     pair_keys_run(pk, true);
-    assert_is(told(pk, "h1", NULL), "-10.0.0.2 -10.0.0.3");
+    assert_is(keys_sent(pk, "h1", NULL), "-10.0.0.2 -10.0.0.3");
     pair_keys_run(pk, true);
-    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h1", NULL), NOTHING);
     REPORT(pk, 3, true, PEER(1));
-    assert_is(told(pk, "h1", NULL), "10.0.0.3");
+    assert_is(keys_sent(pk, "h1", NULL), "10.0.0.3");
 }
 
 /* Its agent is away: the last keys stay. */
@@ -200,10 +200,10 @@ KEYS_TEST(a_silent_host_keeps_its_pairs)
 {
     REPORT(pk, 1, true, PEER(2));
     REPORT(pk, 2, true, PEER(1));
-    assert_is(told(pk, "h1", NULL), "10.0.0.2");
+    assert_is(keys_sent(pk, "h1", NULL), "10.0.0.2");
     now += 61000;
     REPORT(pk, 1, false, PEER(2));
-    assert_is(told(pk, "h1", NULL), NOTHING);
+    assert_is(keys_sent(pk, "h1", NULL), NOTHING);
 }
 
 KEYS_TEST(an_alarm_names_who_seems_to_have_written)

@@ -3,8 +3,15 @@
 #include <config.h>
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "controller/hosts/telemetry.h"
+#include "controller/model/cluster.h"
+#include "jsonrpc.h"
+#include "openvswitch/json.h"
+#include "openvswitch/vlog.h"
+#include "stream.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
@@ -76,4 +83,137 @@ UNIT_TEST(a_certificate_without_a_name_speaks_for_no_host)
 
     assert_non_null(error);
     free(error);
+}
+
+#define HEAD(HOST)                                                   \
+    "[{\"version\": 1, \"host\": \"" HOST "\", \"state\": \"fair\"," \
+    " \"applied\": 0, \"jobs\": []"
+#define COUNTERS ", \"ports\": {}, \"ip_bytes\": 0, \"default_bytes\": 0"
+
+struct fixture {
+    char socket[40];
+    struct cluster *c;
+    struct telemetry *t;
+    struct jsonrpc *agents[3];
+};
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+
+    vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
+    snprintf(f->socket, sizeof f->socket, "unix:/tmp/sct-telemetry-%ld",
+             (long) getpid());
+    f->c = cluster_create();
+    assert_no_error(telemetry_create(f->socket, 2, f->c, &f->t));
+    telemetry_run(f->t, true);
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(f->agents); i++) {
+        jsonrpc_close(f->agents[i]);
+    }
+    telemetry_destroy(f->t);
+    cluster_destroy(f->c);
+    free(f);
+    return 0;
+}
+
+/* Lets agent 'i', which connects if it is not, report 'text'. */
+static void
+report(struct fixture *f, int i, const char *text)
+{
+    struct stream *stream;
+
+    if (!f->agents[i]) {
+        assert_int_equal(stream_open(f->socket, &stream, 0), 0);
+        f->agents[i] = jsonrpc_open(stream);
+    }
+    jsonrpc_send(f->agents[i],
+                 jsonrpc_create_notify("telemetry", json_from_string(text)));
+    telemetry_run(f->t, true);
+}
+
+/* Returns what agent 'i' has received, which the caller frees: a message, "-"
+ * without one, or "" if its connection has ended. */
+static char *
+receive(struct fixture *f, int i)
+{
+    struct jsonrpc_msg *msg;
+    int error = jsonrpc_recv(f->agents[i], &msg);
+    char *text;
+
+    if (error) {
+        return xstrdup(error == EAGAIN ? "-" : "");
+    }
+    text = json_to_string(msg->params, JSSF_SORT);
+    jsonrpc_msg_destroy(msg);
+    return text;
+}
+
+FIXTURE_TEST(a_lease_says_how_often_counters_are_wanted)
+{
+    report(f, 0, HEAD("h0") COUNTERS "}]");
+    telemetry_send_leases(f->t, 3, 17, 10000);
+    assert_is(receive(f, 0), "[{\"counters_ms\":200,\"generation\":3,"
+                             "\"lease_ms\":10000,\"report_ms\":1000,"
+                             "\"version\":17}]");
+    report(f, 0, HEAD("h0") "}]");
+    telemetry_send_leases(f->t, 3, 18, 10000); /* Not due yet. */
+    assert_is(receive(f, 0), "-");
+    assert_int_equal(telemetry_n_agents(f->t), 1);
+}
+
+FIXTURE_TEST(the_first_report_has_counters)
+{
+    report(f, 0, HEAD("h0") "}]");
+    assert_is(receive(f, 0), "");
+    assert_int_equal(telemetry_n_agents(f->t), 0);
+}
+
+FIXTURE_TEST(a_host_that_connects_again_stays_connected)
+{
+    const struct host *host;
+    unsigned int changes;
+
+    report(f, 0, HEAD("h0") COUNTERS "}]");
+    host = cluster_get_host(f->c, "h0");
+    changes = f->c->changes;
+    report(f, 1, HEAD("h0") COUNTERS "}]");
+    assert_is(receive(f, 0), "");
+    assert_is(receive(f, 1), "-");
+    assert_true(host->connected && f->c->changes == changes);
+    assert_int_equal(telemetry_n_agents(f->t), 1);
+}
+
+FIXTURE_TEST(there_are_places_for_two_agents)
+{
+    report(f, 0, HEAD("h0") COUNTERS "}]");
+    report(f, 1, HEAD("h1") COUNTERS "}]");
+    report(f, 2, HEAD("h2") COUNTERS "}]");
+    assert_false(cluster_get_host(f->c, "h2")->connected);
+    jsonrpc_close(f->agents[0]);
+    f->agents[0] = NULL;
+    for (int i = 0; i < 3; i++) { /* It ends, h2 is accepted, and read. */
+        telemetry_run(f->t, true);
+    }
+    assert_true(cluster_get_host(f->c, "h2")->connected);
+    assert_int_equal(telemetry_n_agents(f->t), 2);
+}
+
+FIXTURE_TEST(a_standby_has_no_agents)
+{
+    report(f, 0, HEAD("h0") COUNTERS "}]");
+    telemetry_run(f->t, false);
+    assert_is(receive(f, 0), "");
+    assert_false(cluster_get_host(f->c, "h0")->connected);
+    report(f, 1, HEAD("h0") COUNTERS "}]");
+    assert_int_equal(telemetry_n_agents(f->t), 1);
 }

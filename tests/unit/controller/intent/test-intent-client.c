@@ -55,6 +55,19 @@ static const struct intent_edit stage_begin = {
     .jobs = jobs,
     .n = 3,
 };
+static const struct search_rung trial_rungs[] = { { 10, 0 }, { 30, 0 } };
+static const struct intent_edit trials_begin = {
+    .kind = INTENT_STAGE_BEGIN,
+    .cojob = "asha",
+    .rung = 2,
+    .rungs = trial_rungs,
+    .n_rungs = 2,
+    .jobs = jobs,
+    .n = 3,
+    .eta = 3,
+    .to_come = 7,
+    .trials = "promising",
+};
 static const struct intent_edit stage_end = {
     .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
 };
@@ -67,17 +80,20 @@ static const struct intent_edit cojob_end = {
 
 SERVER_TEST(each_kind_of_edit_is_written_or_refused)
 {
+    struct intent_edit trials_gone = trials_begin;
     const struct intent_edit *const edits[] = {
-        &cojob_begin, &cojob_begin, &job_begin, &job_begin, &stage_begin,
-        &stage_begin, &stage_end, &stage_end, &job_end, &cojob_end, &cojob_end,
+        &cojob_begin, &cojob_begin, &job_begin, &job_begin,    &stage_begin,
+        &stage_begin, &stage_end,   &stage_end, &trials_begin, &trials_gone,
+        &job_end,     &cojob_end,   &cojob_end,
     };
-    struct intent_edit too_many = stage_begin;
+    struct intent_edit too_many = stage_begin, trials = stage_begin;
     enum intent_result result;
     struct intent_client *ic;
 
     if (!f->file) {
         skip();
     }
+    trials_gone.n = trials_gone.to_come = 0;
     test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
     assert_says(intent_client_write(ic, &stage_begin, &result),
@@ -94,6 +110,11 @@ SERVER_TEST(each_kind_of_edit_is_written_or_refused)
     too_many.rungs = (struct search_rung[]){ { 10, 1 }, { 10, 1 } };
     assert_says(intent_client_write(ic, &too_many, &result),
                 "rungs: 10 iterations after 10; expected at least 11");
+    trials.rungs = rungs;
+    trials.eta = 3;
+    assert_says(intent_client_write(ic, &trials, NULL),
+                "rungs: keep 2 of trials that are judged one by one; expected "
+                "none, by eta");
     assert_says(intent_client_write(ic,
                                     &(struct intent_edit){
                                         .kind = INTENT_JOB_END,
@@ -115,8 +136,8 @@ SERVER_TEST(each_kind_of_edit_is_written_or_refused)
     intent_client_destroy(ic);
 }
 
-/* Returns true if the database has cojob "asha" with 'owner', whose number is
- * 'uid', 0 for none. */
+/* Returns true if the database has cojob "asha" with 'owner' of number 'uid',
+ * 0 for none. */
 static bool
 is_owner(const struct test_server *f, const char *owner, unsigned int uid)
 {
@@ -164,8 +185,8 @@ SERVER_TEST(a_cojob_belongs_to_the_user_that_began_it)
     free(user);
 }
 
-/* Writes 'edit' as user 'owner' with number 'uid', 0 for none; expects an
- * error that says 'error', or none if that is null. */
+/* Writes 'edit' as user 'owner' with number 'uid', 0 for none; expects the
+ * message 'error', or success if that is null. */
 static void
 as_user(struct intent_client *ic, const struct intent_edit *edit,
         const char *owner, unsigned int uid, const char *error)

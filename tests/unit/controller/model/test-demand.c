@@ -41,10 +41,8 @@ __wrap_time_msec(void)
     return __real_time_msec() + msec_ahead;
 }
 
-/* A cojob with one job whose two workers and two servers are on h0 to h2:
- *
- *     h0: worker, server    h1: worker    h2: server
- */
+/* A cojob with one job, with two workers and two servers on h0 to h2:
+ *     h0: worker, server    h1: worker    h2: server */
 struct fixture {
     struct cluster *c;
     struct job *job;
@@ -53,7 +51,7 @@ struct fixture {
     int64_t counted;            /* What hosts count, -1 if they cannot. */
     double waited;              /* Seconds that the job has waited. */
     bool over;                  /* The job has ended. */
-    bool unplaced;              /* Nobody has announced where it is. */
+    bool unplaced;              /* Its place is not announced. */
     struct telemetry_remote to; /* Where the host sends to, unless 0. */
     struct membership_claim claim;      /* Of the processes of the job. */
 };
@@ -123,6 +121,7 @@ learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
         .state = CONST_CAST(char *, "fair"),
         .jobs = &tj,
         .n_jobs = 1,
+        .has_counters = true,
         .port_bytes = { 2 * tx, 2 * rx },
     };
 
@@ -208,8 +207,8 @@ FIXTURE_TEST(measures_bytes_per_iteration)
     assert_true(demand(f, "h0", DIR_TX) < 90 * 4000 / 1e6);
 }
 
-/* Two jobs of the same size are not told apart by where in an iteration each
- * is: what an iteration moves may be there in one that has hardly begun. */
+/* Two jobs of the same size do not differ by where in an iteration each is:
+ * what an iteration moves may be there in one that has hardly begun. */
 FIXTURE_TEST(a_few_iterations_only_correct_the_formula)
 {
     learn(f, "h0", 0, 0, 0, true);
@@ -284,8 +283,8 @@ FIXTURE_TEST(what_a_stage_announces_is_expected)
     assert_true(demand(f, "h0", DIR_TX) > 91 * 1.5);
 }
 
-/* It tells neither its model's size nor its iterations, and nobody can count
- * them. */
+/* It reports neither its model's size nor its iterations, and they cannot be
+ * counted. */
 FIXTURE_TEST(a_silent_job_has_as_much_left_as_it_has_moved)
 {
     f->job->model_bytes = 0;
@@ -428,7 +427,32 @@ FIXTURE_TEST(bytes_around_the_end_of_a_stage_are_shared)
     assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
 }
 
-/* Of its stage, which a new one begins anew. */
+/* A report a second; the stage had half of that second. */
+FIXTURE_TEST(bytes_after_the_end_of_a_stage_are_left_out)
+{
+    learn(f, "h1", 0, 0, 0, true);
+    msec_ahead += 1000;
+    give_intent(f, time_wall_msec());
+    msec_ahead += 1000;
+    learn(f, "h1", 10000, 0, 0, false);
+    assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
+}
+
+/* They are reported at once, so that they are of the last 200 ms. */
+FIXTURE_TEST(bytes_after_a_pause_are_the_new_stage_s)
+{
+    learn(f, "h1", 0, 0, 0, true);
+    learn(f, "h1", 0, 0, 0, false);
+    msec_ahead += 700;
+    give_intent(f, time_wall_msec());
+    f->stage_began = 1700;
+    give_intent(f, 0);
+    msec_ahead += 200;
+    learn(f, "h1", 10000, 0, 0, false);
+    assert_in_range(moved(f, "h1", DIR_TX), 9900, 10000);
+}
+
+/* Of its stage; a new stage begins at 0. */
 FIXTURE_TEST(counts_what_a_job_has_sent)
 {
     learn(f, "h0", 0, 0, 0, true);
@@ -531,7 +555,7 @@ FIXTURE_TEST(host_is_late_after_some_time)
     msec_ahead = 0;
 }
 
-/* Host h0 tells 'value' after 'iteration', 'ms' after what it told last, by a
+/* Host h0 reports 'value' after 'iteration', 'ms' after its last report, by a
  * clock that was set 'step' ms forward meanwhile. */
 static void
 learn_metric(struct fixture *f, int64_t iteration, double value, int ms,
@@ -603,6 +627,18 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
 }
 
 /* Both sources at once: the period is measured from one to the other. */
+FIXTURE_TEST(a_message_without_counters_changes_none)
+{
+    const struct host *host;
+
+    learn(f, "h0", 1000, 1000, 1, true);
+    host = shash_find_data(&f->c->hosts, "h0");
+    learn_metric(f, 2, 0.5, 200, 0);
+    assert_true(host_capacity(host) == 8e6);
+    learn(f, "h0", 3000, 2000, 3, false);
+    assert_int_equal(host->carried[DIR_TX], 4000);
+}
+
 FIXTURE_TEST(rest_and_telemetry_measure_one_period)
 {
     learn_metric(f, 10, 0.1, 4000, 0);
@@ -708,7 +744,7 @@ FIXTURE_TEST(first_host_of_a_job_without_places_names_the_others)
     give_intent(f, 0);
     learn(f, "h0", 0, 0, 0, true);
     learn(f, "h0", 100000, 100000, 1, false);
-    learn(f, "h1", 0, 0, 2, true); /* Nobody can know better. */
+    learn(f, "h1", 0, 0, 2, true); /* No host knows more. */
     assert_int_equal(f->job->iteration, 2);
     know_addresses(f);
     f->to = (struct telemetry_remote){ 1, 1000 };
@@ -756,7 +792,7 @@ FIXTURE_TEST(own_bytes_of_a_host_carry_no_iterations)
     learn(f, "h1", 40000000, 40000000, 20, false);
     assert_int_equal(f->job->iteration, 20);
 
-    /* Without its agent nobody counts the bytes of h1. */
+    /* Without its agent the bytes of h1 are not counted. */
     cluster_get_host(f->c, "h1")->connected = false;
     msec_ahead += 5000;
     learn(f, "h0", 40000000, 40000000, 500, false);
@@ -777,7 +813,7 @@ FIXTURE_TEST(processes_of_another_user_count_for_nothing)
     assert_is(why, "of user 1001, and the owner of asha is user "
                    "1000");
 
-    /* A host whose processes have gone has no claim. */
+    /* A host without processes has no claim. */
     msec_ahead += CLUSTER_REFUSAL_MS + 1;
     assert_null(job_refusal(f->job, "h1"));
     msec_ahead -= CLUSTER_REFUSAL_MS + 1;

@@ -11,7 +11,7 @@
 
 #define BEGAN INT64_C(1790000000000)
 
-/* A stage of two jobs, "x" on h0 and "y" on h1, whose agents are there. */
+/* A stage of two jobs, "x" on h0 and "y" on h1, with connected agents. */
 struct fixture {
     struct cluster *c;
     struct stage *stage;
@@ -97,6 +97,19 @@ FIXTURE_TEST(nothing_is_known_of_a_job_without_hosts)
     assert_false(is_silent_after(f, BEGAN, 600000));
     x->live = false;
     assert_true(is_silent_after(f, BEGAN + 600000, 60000));
+}
+
+/* Its next trial may begin soon. */
+FIXTURE_TEST(a_search_that_judges_one_by_one_may_have_no_trial_for_a_while)
+{
+    static const int64_t rungs[] = { 10, 100 };
+
+    stage_trials_set(&f->stage->trials, rungs, ARRAY_SIZE(rungs));
+    f->stage->n_jobs = 0;
+    assert_int_equal(stage_find_idle(f->stage, f->stage->known_at + 50000),
+                     STAGE_BUSY);
+    assert_false(is_silent_after(f, BEGAN, 59000));
+    assert_true(is_silent_after(f, BEGAN + 60000, 0));
 }
 
 /* A mistyped name of "stage begin": no host has ever seen the job. */

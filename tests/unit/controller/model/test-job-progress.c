@@ -34,8 +34,8 @@ tear_down(void **state)
 #define PROGRESS_TEST(NAME) \
     UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct job_progress *p)
 
-/* The first iteration that is told may have ended long ago, and what is
- * shorter than two seconds is measured too coarsely. */
+/* The first reported iteration may have ended long ago, and what is shorter
+ * than two seconds is measured too coarsely. */
 PROGRESS_TEST(the_shortest_period_counts)
 {
     job_progress_pace(p, -1, BEGAN);
@@ -171,8 +171,8 @@ PROGRESS_TEST(scores_as_the_policy_says)
     policy_destroy(policy);
 }
 
-/* A job with 0.9 of an accuracy of 1 is near that of its stage's end, and far
- * from that of its search's. */
+/* A job with 0.9 of an accuracy of 1 is near the accuracy of its stage's end,
+ * and far from the one of its search's. */
 PROGRESS_TEST(later_stages_make_the_early_phase_longer)
 {
     struct policy *policy;

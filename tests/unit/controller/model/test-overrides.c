@@ -231,16 +231,20 @@ FIXTURE_TEST(what_cannot_be_is_refused)
         int64_t for_ms;
         const char *error;
     } cases[] = {
-        { OVERRIDE_PIN, "x", "", 0, "x: no such thing, COJOB/JOB, COJOB/RUNG "
-          "of a running stage, or COJOB is allowed" },
-        { OVERRIDE_PIN, "a/1", "", 0, "a/1: no such thing, COJOB/JOB, "
-          "COJOB/RUNG of a running stage, or COJOB is allowed" },
-        { OVERRIDE_OBSERVE, "a", "", 0, "a: no such thing, COJOB/JOB, "
-          "COJOB/RUNG of a running stage, or COJOB is allowed" },
-        { OVERRIDE_PIN, "a", "two\nlines", 0, "reason: too long or not "
-          "printable, up to 200 characters of a line are allowed" },
-        { OVERRIDE_PIN, "a", "", -1, "time: -1 ms, 0 (no end) to a year is "
-          "allowed" },
+        { OVERRIDE_PIN, "x", "", 0,
+          "x: no such thing; expected COJOB/JOB, COJOB/RUNG "
+          "of a running stage, or COJOB" },
+        { OVERRIDE_PIN, "a/1", "", 0,
+          "a/1: no such thing; expected COJOB/JOB, "
+          "COJOB/RUNG of a running stage, or COJOB" },
+        { OVERRIDE_OBSERVE, "a", "", 0,
+          "a: no such thing; expected COJOB/JOB, "
+          "COJOB/RUNG of a running stage, or COJOB" },
+        { OVERRIDE_PIN, "a", "two\nlines", 0,
+          "reason: too long or not "
+          "printable; expected up to 200 characters of a line" },
+        { OVERRIDE_PIN, "a", "", -1,
+          "time: -1 ms; expected 0 (no end) to a year" },
         { OVERRIDE_PIN, "a/0", "", 0, NULL },
         { OVERRIDE_PIN, "a/j", "", 60000, NULL },
         { OVERRIDE_OBSERVE, "", "gr\303\274n", 0, NULL },

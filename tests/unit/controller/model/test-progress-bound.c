@@ -10,8 +10,8 @@
 
 #define BILLION 1000000000
 
-/* A job that began at 1000 ms, in a stage to iteration 100, whose iterations
- * move 1,000 bytes. */
+/* A job that began at 1000 ms, in a stage to iteration 100, with iterations of
+ * 1,000 bytes. */
 struct fixture {
     struct progress_bound b;
     struct progress_bound_facts facts;

@@ -105,8 +105,8 @@ UNIT_TEST(coverage_of_a_host_is_its_tagged_share)
     ",\"entries\":" ENTRIES ",\"requests\":" REQUESTS               \
     "},\"served_s\":" SERVED
 
-/* An owner with a search, one whose search has ended, the user of processes
- * that claim a job of another, and those that agents name. */
+/* An owner with a search, one with an ended search, the user of processes that
+ * claim a job of another, and those that agents name. */
 UNIT_TEST(users_are_owners_and_who_was_refused)
 {
     const struct membership_claim claim = { .has_uid = true, .uid = 1001 };

@@ -7,11 +7,13 @@
 
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
+#include "controller/model/demand.h"
 #include "controller/model/overrides.h"
 #include "controller/model/owners.h"
 #include "controller/northbound/views/explain-report.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "order/problem/options.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
@@ -124,7 +126,7 @@ FIXTURE_TEST(an_override_is_explained_first)
     }
 }
 
-/* Each defence that refuses something of a job or its owner says so, with the
+/* Each defence that refuses something of a job or its owner is named, with the
  * member of the policy that changes it, if there is one. */
 FIXTURE_TEST(a_refusal_names_what_changes_it)
 {
@@ -184,6 +186,68 @@ FIXTURE_TEST(a_refusal_names_what_changes_it)
         }
         json_destroy(json);
     }
+    overrides_uninit(&o);
+}
+
+/* Returns true if a sentence of 'json' begins with 'beginning'. */
+static bool
+has_sentence(const struct json *json, const char *beginning)
+{
+    const struct json *why = shash_find_data(json_object(json), "why");
+    bool found = false;
+
+    for (size_t i = 0; i < why->array.n; i++) {
+        found |= !strncmp(json_string(why->array.elems[i]), beginning,
+                          strlen(beginning));
+    }
+    return found;
+}
+
+/* Of three trials, one that begins, "z" is expected to be better. */
+FIXTURE_TEST(a_trial_is_explained_by_its_chance)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 1000 },
+        { "a", "y", "h0", 1000 },
+        { "a", "z", "h0", 1000 },
+    };
+    static const int64_t rungs[] = { 36, 1000 };
+    struct overrides o;
+    struct stage *stage;
+    struct json *json;
+
+    overrides_init(&o);
+    give_jobs(f, given, ARRAY_SIZE(given));
+    stage = find_job(f, "a/x")->stage;
+    stage->trials.eta = 3;
+    stage_trials_set(&stage->trials, rungs, ARRAY_SIZE(rungs));
+    for (int64_t k = 1; k < 20; k++) {
+        for (char c = 'y'; c <= 'z'; c++) {
+            struct job *job = find_job(f, c == 'y' ? "a/y" : "a/z");
+
+            demand_progress(f->c, job, &job->rest, k, "accuracy",
+                            (c - 'x') * (1 - 1. / (1 + k)), k);
+        }
+    }
+    find_job(f, "a/x")->iteration = 1;
+    json = explain(f, &o, "a/y", 1000);
+    assert_true(has_sentence(json, "its search judges trials one by one, and "
+                                   "all that run have one rank: "));
+    json_destroy(json);
+    stage->trials.order = ORDER_TRIALS_PROMISING;
+    json = explain(f, &o, "a/z", 3000);
+    assert_true(has_sentence(json, "chance 50 % to pass the rung at iteration "
+                                   "36 by its metric and those of the others, "
+                                   "first of its search"));
+    json_destroy(json);
+    json = explain(f, &o, "a/x", 5000);
+    assert_true(has_sentence(json, "chance 33 % to pass "));
+    json_destroy(json);
+    json = explain(f, &o, "a/y", 7000);
+    assert_true(has_sentence(json, "chance 25 % to pass the rung at iteration "
+                                   "36 by its metric and those of the others, "
+                                   "behind trial x, and it keeps "));
+    json_destroy(json);
     overrides_uninit(&o);
 }
 

@@ -71,6 +71,9 @@ UNIT_TEST(each_host_and_live_job_has_its_values)
                "{host=\"h0\"} 1000000000\n");
     assert_has(text, "\nstagecoach_shim_jobs_sent_bytes_total"
                "{host=\"h0\"} 7\n");
+    assert_has(text, "\nstagecoach_hosts_behind{versions=\"1\"} 0\n"
+                     "stagecoach_hosts_behind{versions=\"2-10\"} 1\n"
+                     "stagecoach_hosts_behind{versions=\"more\"} 0\n");
     assert_has(text, "\nstagecoach_jobs_live 1\n");
     assert_has(text,
                "\nstagecoach_job_level{cojob=\"a\",job_name=\"live\"} 3\n");

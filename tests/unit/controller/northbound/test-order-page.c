@@ -63,6 +63,7 @@ assert_has(char *html, ...)
 UNIT_TEST(the_page_shows_the_state)
 {
     assert_has(page(STATUS, "{\"order\": []}", HOSTS),
+               "Stagecoach " STAGECOACH_VERSION ": stagecoach-controller on ",
                "<dt>Controller</dt><dd>active</dd>",
                "<dt>Hosts connected</dt><dd>2 of 3</dd>",
                "<dt>Slowest host behind the order</dt><dd>0.3 s</dd>",

@@ -205,8 +205,8 @@ UNIT_TEST(the_kernel_and_the_certificate_tell_the_role)
     peer_uninit(&peer);
 }
 
-/* A page whose name has become an address of this server, which is what DNS
- * rebinding does, has a Host of its own; other pages and scripts say so. */
+/* A page with a name that has become an address of this server (DNS rebinding)
+ * has a Host of its own; other pages and scripts say so. */
 UNIT_TEST(pages_of_other_sites_are_refused)
 {
     static const struct {

@@ -148,7 +148,7 @@ UNIT_TEST(null_bytes_are_refused)
     struct progress p;
     char *error = rest_body_progress("{}\0", 3, &p);
 
-    assert_is(error, "/: a null byte in the body, text is allowed");
+    assert_is(error, "/: a null byte in the body; expected text");
 }
 
 UNIT_TEST(progress_needs_an_iteration)
@@ -229,6 +229,12 @@ make_request(const char *method, const char *path, const char *body,
                                   .n_query = outcome != NULL };
 }
 
+/* A stage with trials that are judged one by one has none now. */
+#define ONE_BY_ONE ", \"method\": \"asynchronous\""
+#define TRIALS(MEMBERS)                                                             \
+    "{\"jobs\": [], \"rungs\": [{\"iterations\": 5}, {\"iterations\": 75}]" MEMBERS \
+    "}"
+
 UNIT_TEST(requests_without_a_route_are_refused)
 {
     static const struct {
@@ -237,18 +243,20 @@ UNIT_TEST(requests_without_a_route_are_refused)
         const char *error;
     } cases[] = {
         { "GET", "/v1/nothing", "", NULL, 404,
-          "/v1/nothing: not found, one of /v1/cojobs, " },
-        { "GET", "/v1/\n", "", NULL, 404, "/v1/?: not found, " },
-        { "PUT", "/v1/status", "", NULL, 405, "/v1/status: PUT is not for "
-          "this, GET, HEAD is allowed" },
-        { "POST", "/v1/cojobs/a", "", NULL, 405, "/v1/cojobs/a: POST is not "
-          "for this, GET, HEAD, PUT, DELETE is allowed" },
+          "/v1/nothing: not found; expected one of /v1/cojobs, " },
+        { "GET", "/v1/\n", "", NULL, 404, "/v1/?: not found; " },
+        { "PUT", "/v1/status", "", NULL, 405,
+          "/v1/status: PUT is not for "
+          "this; expected GET, HEAD" },
+        { "POST", "/v1/cojobs/a", "", NULL, 405,
+          "/v1/cojobs/a: POST is not "
+          "for this; expected GET, HEAD, PUT, DELETE" },
         { "GET", "/v1/cojobs/a/jobs/b/progress", "", NULL, 405,
-          "/v1/cojobs/a/jobs/b/progress: GET is not for this, POST is " },
+          "/v1/cojobs/a/jobs/b/progress: GET is not for this; expected POST" },
         { "DELETE", "/v1/cojobs/a", "{}", NULL, 413,
-          "/v1/cojobs/a: the request has a body, none is allowed" },
+          "/v1/cojobs/a: the request has a body; expected none" },
         { "DELETE", "/v1/cojobs/a", "", "done", 400,
-          "/v1/cojobs/a: the request has a query, none is allowed" },
+          "/v1/cojobs/a: the request has a query; expected none" },
         { "DELETE", "/v1/cojobs/a/jobs/b", "", "lost", 400,
           "/outcome: \"lost\" is " },
         { "PUT", "/v1/cojobs/a/stages/1001", "{}", NULL, 400,
@@ -256,6 +264,23 @@ UNIT_TEST(requests_without_a_route_are_refused)
         { "PUT", "/v1/cojobs/a/stages/-1", "{}", NULL, 400,
           "/rung: \"-1\" is " },
         { "PUT", "/v1/cojobs/a", "{\"weight\": 0}", NULL, 400, "/weight: " },
+        { "PUT", "/v1/cojobs/a/stages/0",
+          "{\"jobs\": [\"b\"], \"iterations\": 9, \"eta\": 3}", NULL, 400,
+          "/eta: " },
+        { "PUT", "/v1/cojobs/a/stages/0", TRIALS(", \"method\": \"asha\""),
+          NULL, 400, "/method: \"asha\" is " },
+        { "PUT", "/v1/cojobs/a/stages/0", TRIALS(ONE_BY_ONE ", \"eta\": 1"),
+          NULL, 400, "/eta: 1 is " },
+        { "PUT", "/v1/cojobs/a/stages/0",
+          TRIALS(ONE_BY_ONE ", \"trials\": \"best\""), NULL, 400,
+          "/trials: \"best\" is " },
+        { "PUT", "/v1/cojobs/a/stages/0",
+          TRIALS(ONE_BY_ONE ", \"to_come\": -1"), NULL, 400,
+          "/to_come: -1 is " },
+        { "PUT", "/v1/cojobs/a/stages/0",
+          "{\"jobs\": []" ONE_BY_ONE
+          ", \"rungs\": [{\"iterations\": 5, \"keep\": 1}]}",
+          NULL, 400, "/rungs/0/keep: " },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -285,6 +310,9 @@ UNIT_TEST(changes_are_prepared_for_the_database)
           "{\"jobs\": [\"b\"], \"rungs\": "
           "[{\"iterations\": 5, \"keep\": 1}, {\"iterations\": 75}]}",
           NULL, INTENT_STAGE_BEGIN },
+        { "PUT", "/v1/cojobs/a/stages/7",
+          TRIALS(ONE_BY_ONE ", \"to_come\": 5, \"trials\": \"promising\""),
+          NULL, INTENT_STAGE_BEGIN },
         { "DELETE", "/v1/cojobs/a/stages/7", "", NULL, INTENT_STAGE_END },
     };
 
@@ -295,12 +323,14 @@ UNIT_TEST(changes_are_prepared_for_the_database)
         struct rest_answer answer = rest_route(&r);
 
         assert_int_equal(answer.status, 0);
-        assert_int_equal(r.next, REST_CHANGE);
         assert_int_equal(r.edit.kind, cases[i].kind);
         assert_string_equal(r.edit.cojob, "a");
         if (cases[i].kind == INTENT_STAGE_BEGIN) {
             assert_int_equal(r.edit.n_rungs, 2);
             assert_int_equal(r.edit.rungs[1].iterations, 75);
+            assert_float_equal(r.edit.eta, r.edit.n ? 0 : 3, 0);
+            assert_int_equal(r.edit.to_come, r.edit.n ? 0 : 5);
+            assert_int_equal(r.edit.trials != NULL, !r.edit.n);
         }
         if (cases[i].kind == INTENT_JOB_END) {
             assert_string_equal(r.edit.outcome,
@@ -335,8 +365,8 @@ UNIT_TEST(tls_needs_files)
     } cases[] = {
         { "unix:/run/x", NULL, NULL },
         { "pssl:6644", NULL, "--rest: \"pssl:6644\" needs TLS, " },
-        { "unix:", "--rest: \"unix:\" is no address to listen on, ", NULL },
-        { "tcp:1", "--rest: \"tcp:1\" is no address to listen on, ", NULL },
+        { "unix:", "--rest: \"unix:\" is no address to listen on; ", NULL },
+        { "tcp:1", "--rest: \"tcp:1\" is no address to listen on; ", NULL },
     };
     struct rest_tls none = { .key = NULL };
     struct rest_tls tls = { "key", "certificate", "ca" };

@@ -152,7 +152,7 @@ PLACE_TEST(damage_is_found_wherever_it_is)
 }
 
 /* The bytes behind a damaged record, which its server would cut off, are kept
- * together with the last sound file, and an alarm says so until its file is
+ * together with the last sound file, and there is an alarm until its file is
  * removed. */
 PLACE_TEST(a_damaged_file_is_kept_and_is_an_alarm)
 {

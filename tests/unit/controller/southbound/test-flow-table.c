@@ -170,7 +170,7 @@ UNIT_TEST(only_differences_are_sent)
     assert_true(flow_table_equal(wanted, copy));
     add(copy, 1, FLOW_COOKIE(FLOW_ROUTE, 1), 9);
     assert_changes(wanted, copy, 100, "a");
-    add(copy, 1, FLOW_COOKIE(FLOW_PATH, 1), 1);
+    add(copy, 1, FLOW_COOKIE(FLOW_NEXT, 1), 1);
     assert_changes(wanted, copy, 100, "a");
     add(copy, 1, FLOW_COOKIE(FLOW_ROUTE, 1), 1);
     flow_table_add_group(copy, FLOW_GROUP(1), ports, 1);

@@ -12,7 +12,7 @@
 #include "tests/unit/unit-test.h"
 #include "util.h"
 
-/* A link between two switches, or a host, whose switch is 'a'. */
+/* A link between two switches, or a host at switch 'a'. */
 struct part {
     const char *a, *b;
     const char *capacity;

@@ -88,7 +88,6 @@ UNIT_TEST(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks)
     assert_int_equal(next, OFPACT_GOTO_TABLE);
     assert_int_equal(count(ft, FLOW_NEXT), 1);
     assert_int_equal(count(ft, FLOW_ROUTE), 2 * t->n_hosts);
-    assert_int_equal(count(ft, FLOW_PATH), 0);
     assert_int_equal(hmap_count(&ft->groups), 1);
     for (size_t h = 0; h < t->n_hosts; h++) {
         const struct of_flow *flow
@@ -111,28 +110,6 @@ UNIT_TEST(a_leaf_outputs_to_its_hosts_and_groups_its_uplinks)
                          routes_n_down(routes) == 1 ? 8 : 4);
         flow_table_destroy(ft);
     }
-    routes_destroy(routes);
-    topology_destroy(t);
-    policy_destroy(policy);
-}
-
-UNIT_TEST(an_elephant_has_a_flow_at_each_switch_of_its_path)
-{
-    struct policy *policy = read_policy();
-    struct topology *t = read_leaf_spine();
-    struct routes *routes = routes_create(t);
-    struct route_demand demand = { .src = 0, .dst = 2, .dscp = 48,
-                                   .bits = 1e9 };
-    size_t n = 0;
-
-    routes_place(routes, &demand, 1);
-    for (size_t sw = 0; sw < t->n_switches; sw++) {
-        struct flow_table *ft = switch_flows(policy, t, routes, sw);
-
-        n += count(ft, FLOW_PATH);
-        flow_table_destroy(ft);
-    }
-    assert_int_equal(n, 2);             /* The first leaf and one spine. */
     routes_destroy(routes);
     topology_destroy(t);
     policy_destroy(policy);

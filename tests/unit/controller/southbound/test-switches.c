@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "controller/model/cluster.h"
 #include "controller/southbound/switches.h"
 #include "policies/policy.h"
 #include "socket-util.h"
@@ -27,8 +26,10 @@ UNIT_TEST(an_invalid_identity_is_refused)
     struct switches *ss = switches_create();
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        char *start = xasprintf("--switch-identity: \"%s\", a datapath id of "
-                                "16 digits", bad[i]);
+        char *start =
+            xasprintf("--switch-identity: \"%s\"; expected a datapath id of "
+                      "16 digits",
+                      bad[i]);
         char *error = switches_add_identity(ss, bad[i]);
 
         assert_non_null(error);
@@ -48,7 +49,7 @@ UNIT_TEST(a_switch_has_one_identity)
     assert_null(switches_add_identity(ss, "00000000000000ac:leaf 0:x"));
     error = switches_add_identity(ss, "00000000000000ab:leaf1");
     assert_is(error, "--switch-identity: datapath id "
-                     "00000000000000ab is there twice, once is allowed");
+                     "00000000000000ab is there twice; expected once");
     switches_destroy(ss);
 }
 
@@ -86,7 +87,6 @@ UNIT_TEST(only_the_leader_connects_to_switches)
     char *listener = xasprintf("punix:/tmp/test-switches.%ld.sock",
                                (long) getpid());
     struct switches *ss = switches_create();
-    struct cluster *cluster = cluster_create();
     struct policy *policy;
     struct pstream *pstream;
     struct stream *stream;
@@ -97,7 +97,7 @@ UNIT_TEST(only_the_leader_connects_to_switches)
     switches_add(ss, listener + 1);
     assert_null(accept_from(ss, pstream));
     for (int generation = 1; generation <= 2; generation++) {
-        switches_set(ss, policy, generation, cluster, 1);
+        switches_set(ss, policy, generation);
         stream = accept_from(ss, pstream);
         assert_non_null(stream);
         switches_run(ss);
@@ -110,7 +110,6 @@ UNIT_TEST(only_the_leader_connects_to_switches)
     }
     pstream_close(pstream);
     policy_destroy(policy);
-    cluster_destroy(cluster);
     switches_destroy(ss);
     free(listener);
 }

@@ -162,8 +162,8 @@ check_model(struct backend *backend, const struct model_class *class, int n,
     backend_close(cpu);
 }
 
-/* The differences of four steps, of which each begins where the last one
- * ended, add up. */
+/* The differences of four steps add up if each begins where the last one
+ * ended. */
 static void
 models_learn_as_on_the_cpu(void **state)
 {
@@ -173,7 +173,7 @@ models_learn_as_on_the_cpu(void **state)
     }
 }
 
-/* A model whose vectors the host cannot see in place copies them, and gets
+/* A model with vectors that the host cannot see in place copies them, and gets
  * the same. */
 static void
 models_need_no_mapped_memory(void **state)

@@ -86,18 +86,25 @@ main(void)
 {
     uint32_t max[] = { 4, 3 };
 
-    check_refused((struct batch_size_config) {
-        .n_workers = 3, .batch = 2,
-    }, "batch: 2 samples for 3 workers, at least one for each is allowed");
+    check_refused(
+        (struct batch_size_config){
+            .n_workers = 3,
+            .batch = 2,
+        },
+        "batch: 2 samples for 3 workers; expected at least one for each");
     check_refused((struct batch_size_config) {
         .n_workers = 2, .batch = 8, .max = max,
     }, "batch: 8 samples, the workers have memory for 7");
     check_refused((struct batch_size_config) {
         .n_workers = 2, .batch = 8, .predictor = "oracle",
     }, "predictor: there is no \"oracle\"");
-    check_refused((struct batch_size_config) {
-        .mode = (enum batch_size_mode) 2, .n_workers = 2, .batch = 8,
-    }, "mode: 2, 0 and 1 are allowed");
+    check_refused(
+        (struct batch_size_config){
+            .mode = (enum batch_size_mode) 2,
+            .n_workers = 2,
+            .batch = 8,
+        },
+        "mode: 2; expected 0 or 1");
     check_mode(BATCH_SIZE_CPU);
     check_mode(BATCH_SIZE_GPU);
     check_aggregate();

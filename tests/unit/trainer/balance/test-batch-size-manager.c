@@ -25,16 +25,17 @@ struct cluster {
     uint32_t sizes[MAX_JOB_PROCESSES];
 };
 
+/* Makes one of 'n' workers, or if that is 0 of a few. */
 static void
-make_cluster(enum batch_size_mode mode, uint64_t seed, double jitter,
-             struct cluster *c)
+make_cluster_of(int n, enum batch_size_mode mode, uint64_t seed, double jitter,
+                struct cluster *c)
 {
     double sum = 0;
 
     memset(c, 0, sizeof *c);
     seeded_init(&c->rs, seed, 0);
     c->jitter = jitter;
-    c->n = 2 + seeded_below(&c->rs, 7);
+    c->n = n ? n : 2 + (int) seeded_below(&c->rs, 7);
     for (int i = 0; i < c->n; i++) {
         c->speed[i] = 400 * exp(2 * seeded_uniform(&c->rs));
         sum += c->speed[i];
@@ -49,6 +50,13 @@ make_cluster(enum batch_size_mode mode, uint64_t seed, double jitter,
         &(struct batch_size_config) {
             .mode = mode, .n_workers = c->n, .batch = c->batch, .seed = seed,
         }, &c->bsm));
+}
+
+static void
+make_cluster(enum batch_size_mode mode, uint64_t seed, double jitter,
+             struct cluster *c)
+{
+    make_cluster_of(0, mode, seed, jitter, c);
 }
 
 /* One iteration.  Returns slowest / fastest, but for jitter; 'changed' says
@@ -100,15 +108,16 @@ UNIT_TEST(exact_times_converge_and_rest)
     }
 }
 
-/* Communication of one worker takes longer from iteration 150 on; it is
- * balanced again before 30 more, with some jitter, and without. */
-UNIT_TEST(a_bandwidth_cut_is_absorbed)
+/* Communication of one worker takes longer from iteration 150 on; all clusters
+ * are balanced again before 'limit' more. */
+static void
+absorb_cuts(int n, double jitter, int limit)
 {
     for (int seed = 1; seed <= N_CLUSTERS; seed++) {
         struct cluster c;
 
-        make_cluster(BATCH_SIZE_GPU, seed, seed % 2 ? 0 : 0.02, &c);
-        for (int i = 0; i < 250; i++) {
+        make_cluster_of(n, BATCH_SIZE_GPU, seed, jitter, &c);
+        for (int i = 0; i < 300; i++) {
             int changed;
             double ratio;
 
@@ -116,12 +125,19 @@ UNIT_TEST(a_bandwidth_cut_is_absorbed)
                 c.communication[0] += 0.06;
             }
             ratio = iterate(&c, &changed);
-            if (i >= 180 && ratio >= 1.1) {
-                fail_msg("seed %d: %g at %d", seed, ratio, i);
+            if (i >= 150 + limit && ratio >= 1.1) {
+                fail_msg("%d workers, seed %d: %g at %d", n, seed, ratio, i);
             }
         }
         batch_size_manager_destroy(c.bsm);
     }
+}
+
+UNIT_TEST(a_bandwidth_cut_is_absorbed)
+{
+    absorb_cuts(0, 0, 30);
+    absorb_cuts(0, 0.02, 30);
+    absorb_cuts(16, 0.05, 120);
 }
 
 UNIT_TEST(a_slower_worker_gets_less)
@@ -182,7 +198,7 @@ UNIT_TEST(all_must_report)
     assert_int_equal(batch_size_manager_next(bsm)[0], 20);
     assert_int_equal(batch_size_manager_next(bsm)[1], 10);
 
-    /* A report that says nothing does no harm. */
+    /* An empty report does no harm. */
     batch_size_manager_report(bsm, 0, 20, 0, 0, 0);
     batch_size_manager_report(bsm, 1, 10, NAN, 0, 0);
     assert_int_equal(batch_size_manager_next(bsm)[0], 20);
@@ -245,8 +261,7 @@ UNIT_TEST(what_cannot_be_is_refused)
         const char *error;
     } bad[] = {
         { { .n_workers = 2, .batch = 1 },
-          "batch: 1 samples for 2 workers, at least one for each is "
-          "allowed" },
+          "batch: 1 samples for 2 workers; expected at least one for each" },
         { { .n_workers = 2, .batch = 12, .max = max },
           "batch: 12 samples, the workers have memory for 11" },
         { { .n_workers = 2, .batch = 12, .predictor = "oracle" },

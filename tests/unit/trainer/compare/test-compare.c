@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reporting/report.h"
 #include "tests/unit/unit-test.h"
 #include "trainer/compare/compare.h"
 
@@ -68,24 +69,23 @@ static void
 check_curves(const char *text, size_t n_alike)
 {
     struct compare_spec *spec;
-    struct compare_curve *curves;
+    struct report *report;
     char program[4096];
 
     find_trainer(program);
     assert_null(compare_spec_from_string("c.json", text, &spec));
-    assert_no_error(compare_run(spec, program, &curves));
+    assert_no_error(compare_run(spec, program, &report));
+    assert_int_equal(report->n_policies, spec->n_schemes);
     for (size_t i = 0; i < spec->n_schemes; i++) {
-        const struct compare_point *end =
-            &curves[i].points[curves[i].n_points - 1];
-        const struct compare_point *bsp =
-            &curves[0].points[curves[0].n_points - 1];
+        const struct report_job *end = report->policies[i]->jobs;
+        const struct report_job *bsp = report->policies[0]->jobs;
 
         assert_int_equal(end->iteration, 60);
         assert_true(end->loss < 0.95 * log(4));
         assert_true(i >= n_alike || fabs(end->loss - bsp->loss) < 1e-4);
-        assert_false(curves[i].reached);
+        assert_true(report->policies[i]->stages->end > 0);
     }
-    compare_curves_destroy(spec, curves);
+    report_destroy(report);
     compare_spec_destroy(spec);
 }
 
@@ -114,34 +114,6 @@ UNIT_TEST(peers_are_compared_with_workers)
                  2);
 }
 
-/* The scale of the plot has the least and the greatest value. */
-UNIT_TEST(plots_loss_or_accuracy)
-{
-    static const char *const parts[] = { ">loss<", ">7<", ">0.75<" };
-    struct compare_point points[] = { { 1, 1, 7, 0.5 }, { 2, 2, 6, 0.75 } };
-    struct compare_curve curve = { .points = points, .n_points = 2 };
-    struct compare_spec *spec;
-
-    assert_null(compare_spec_from_string("c.json", "{\"schemes\": [\"bsp\"]}",
-                                         &spec));
-    for (int accuracy = 0; accuracy < 2; accuracy++) {
-        char path[] = "/tmp/test-compare.XXXXXX", text[8192];
-        int fd = mkstemp(path);
-        ssize_t n;
-
-        assert_true(fd >= 0);
-        assert_null(compare_write_svg(spec, &curve, accuracy, path));
-        n = read(fd, text, sizeof text - 1);
-        text[n > 0 ? n : 0] = '\0';
-        close(fd);
-        unlink(path);
-        assert_int_equal(strstr(text, parts[0]) != NULL, !accuracy);
-        assert_int_equal(strstr(text, parts[1]) != NULL, !accuracy);
-        assert_int_equal(strstr(text, parts[2]) != NULL, accuracy);
-    }
-    compare_spec_destroy(spec);
-}
-
 UNIT_TEST(says_which_scheme_failed)
 {
     static const char *const cases[][2] = {
@@ -152,7 +124,7 @@ UNIT_TEST(says_which_scheme_failed)
     find_trainer(program);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct compare_spec *spec;
-        struct compare_curve *curves;
+        struct report *report;
         char text[256], expected[256];
 
         snprintf(text, sizeof text, "{\"schemes\": [\"%s\"], \"workers\": 1, "
@@ -161,8 +133,8 @@ UNIT_TEST(says_which_scheme_failed)
                  "is not 2 to 18 widths of 1 to 65536 with commas between "
                  "them", cases[i][0], cases[i][1]);
         assert_null(compare_spec_from_string("c.json", text, &spec));
-        assert_is(compare_run(spec, program, &curves), expected);
-        assert_null(curves);
+        assert_is(compare_run(spec, program, &report), expected);
+        assert_null(report);
         compare_spec_destroy(spec);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Data sets: each sample once an epoch, files as they are distributed, and one
- * line for what is none.
+ * line for other files.
  *
  * What reads real files is skipped unless $STAGECOACH_DATA is the folder that
  * has them. */
@@ -18,7 +18,7 @@
 #include "trainer/data/readers.h"
 #include "trainer/process/options.h"
 
-/* Samples whose first value is their number. */
+/* Samples with their number as the first value. */
 static struct dataset *
 numbered(size_t n, bool sparse)
 {
@@ -197,7 +197,7 @@ static const struct dataset_config cifar_config = {
     .n_inputs = 3072, .n_classes = 10, .n_train = 5, .n_held = 2,
 };
 
-/* Two files to train on, of which the second is only needed in part. */
+/* Two files to train on; the second is only needed in part. */
 UNIT_TEST_BETWEEN(reads_cifar_colour_by_colour, make_folder, remove_folder)
 {
     static uint8_t bytes[3 * RECORD];
@@ -248,7 +248,7 @@ UNIT_TEST_BETWEEN(refuses_bad_cifar_files, make_folder, remove_folder)
     bytes[RECORD] = 10;
     put("data_batch_1.bin", bytes, sizeof bytes);
     check_message(dataset_cifar(&cifar_config, folder, &ds),
-                  "/data_batch_1.bin: label 10, 0 to 9 are allowed");
+                  "/data_batch_1.bin: label 10; expected 0 to 9");
     assert_null(ds);
 }
 
@@ -298,19 +298,24 @@ UNIT_TEST_BETWEEN(refuses_bad_libsvm_lines, make_folder, remove_folder)
         { "x 1:1\n", "/b:1: not a label, a number is needed" },
         { "1x 1:1\n", "/b:1: not a label, a number is needed" },
         { "nan 1:1\n", "/b:1: not a label, a number is needed" },
-        { "1 1:1\n1 2:1 2:3\n", "/b:2: not a \"key:value\" after 2, keys up "
-          "to 4 that ascend are allowed" },
-        { "1 0:1\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
-          "ascend are allowed" },
-        { "1 5:1\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
-          "ascend are allowed" },
-        { "1 1:inf\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
-          "ascend are allowed" },
-        { "1 1: 2:1x\n", "/b:1: not a \"key:value\" after 0, keys up to 4 "
-          "that ascend are allowed" },
-        { "1 1:1\n2 1:1\n3 1:1\n", "/b: labels 1, 2 and 3, two are allowed" },
+        { "1 1:1\n1 2:1 2:3\n",
+          "/b:2: not a \"key:value\" after 2; expected keys up "
+          "to 4 that ascend" },
+        { "1 0:1\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 that "
+          "ascend" },
+        { "1 5:1\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 that "
+          "ascend" },
+        { "1 1:inf\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 that "
+          "ascend" },
+        { "1 1: 2:1x\n",
+          "/b:1: not a \"key:value\" after 0; expected keys up to 4 "
+          "that ascend" },
+        { "1 1:1\n2 1:1\n3 1:1\n", "/b: labels 1, 2 and 3; expected two" },
         { "1 1:1\n1 1:1\n", "/b: 2 samples of one label, two labels are "
-          "needed" },
+                            "needed" },
     };
     struct dataset_config config = {
         .n_inputs = 4, .n_classes = 2, .n_train = 100, .n_held = 1,
@@ -383,14 +388,17 @@ UNIT_TEST(large_models_need_enough_servers)
         const char *message;            /* NULL: fine. */
     } cases[] = {
         { "--shape", "65535,65536", 8, NULL },
-        { "--shape", "65535,65536", 7, "--shape: 4294967296 parameters with 7 "
-          "servers, at least 8 servers are allowed" },
+        { "--shape", "65535,65536", 7,
+          "--shape: 4294967296 parameters with 7 "
+          "servers; expected at least 8 servers" },
         { "--shape", "65535,8192", 1, NULL },
-        { "--shape", "65535,8193", 1, "--shape: 536936448 parameters with 1 "
-          "server, at least 2 servers are allowed" },
+        { "--shape", "65535,8193", 1,
+          "--shape: 536936448 parameters with 1 "
+          "server; expected at least 2 servers" },
         { "--features", "536870911", 1, NULL },
-        { "--features", "536870912", 1, "--features: 536870913 parameters "
-          "with 1 server, at least 2 servers are allowed" },
+        { "--features", "536870912", 1,
+          "--features: 536870913 parameters "
+          "with 1 server; expected at least 2 servers" },
     };
 
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

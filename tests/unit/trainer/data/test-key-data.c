@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Ratings, triples and texts: files as they are distributed, one line for what
- * is none, and how samples and parameters are divided among workers.
+/* Ratings, triples and texts: files as they are distributed, one line for
+ * other files, and how samples and parameters are divided among workers.
  *
  * What reads real files is skipped unless $STAGECOACH_DATA is the folder that
  * has them. */
@@ -66,8 +66,9 @@ UNIT_TEST(reads_ratings_of_all_forms)
     }
 }
 
-#define RATING "not a rating, \"ROW::COLUMN::VALUE\" with \"::\", commas " \
-               "or tabs, and a time after it, is allowed"
+#define RATING                                                           \
+    "not a rating; expected \"ROW::COLUMN::VALUE\" with \"::\", commas " \
+    "or tabs, and a time after it"
 
 UNIT_TEST(refuses_what_is_no_rating)
 {
@@ -154,9 +155,10 @@ UNIT_TEST(reads_triples_of_both_forms)
     free(t.all);
 }
 
-#define NAMED "not a triple, \"SUBJECT\\tRELATION\\tOBJECT\" is allowed"
-#define NUMBERED "not a triple, \"SUBJECT OBJECT RELATION\" by numbers " \
-                 "below 2^28 is allowed"
+#define NAMED "not a triple; expected \"SUBJECT\\tRELATION\\tOBJECT\""
+#define NUMBERED                                                     \
+    "not a triple; expected \"SUBJECT OBJECT RELATION\" by numbers " \
+    "below 2^28"
 
 UNIT_TEST(refuses_what_is_no_triple)
 {
@@ -221,8 +223,8 @@ UNIT_TEST(refuses_a_word_without_end)
     text[sizeof text - 1] = '\0';
     text[1] = '\n';
     error = read_corpus(text, 1, &c);
-    assert_is(error, "f:2: a word of more than 255 bytes, so many "
-                     "are allowed");
+    assert_is(error,
+              "f:2: a word of more than 255 bytes; expected a shorter one");
     free(c.text);
     free(c.counts);
 }
@@ -309,7 +311,7 @@ UNIT_TEST(gives_each_worker_each_block_once)
     }
 }
 
-/* Clusters of sizes by Zipf's law: nobody has much more than others, and
+/* Clusters of sizes by Zipf's law: no node has much more than others, and
  * those that fit stay together. */
 UNIT_TEST(keeps_clusters_together)
 {

@@ -42,8 +42,7 @@ void crew_choose_ports(struct crew *, int n);
  * ours. */
 int crew_fork(struct crew *, int i);
 
-/* Makes this process a trainer that writes to 'out' and that nobody tells
- * anything. */
+/* Makes this process a trainer that writes to 'out' and gets no input. */
 void crew_become(int out);
 
 /* Ends it, with a line about 'error' unless that is NULL.  Frees 'error'. */

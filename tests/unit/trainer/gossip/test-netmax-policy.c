@@ -30,7 +30,7 @@ assert_near(double a, double b, double slack)
 }
 
 /* min p_0 s.t. sum p_m t_m = total, p_m >= least, sum p = 1, where column 1 is
- * asking nobody.  -1 if there is no solution. */
+ * a step without a request.  -1 if there is no solution. */
 static double
 solve_lp(const double t[], double least, double total)
 {
@@ -287,7 +287,7 @@ UNIT_TEST(the_published_policy_avoids_a_slow_link)
                 <= policy.tbar / -log(policy.lambda2) * 1.05);
 }
 
-/* A network of n peers whose links differ: all of them, or one of them a
+/* A network of n peers with links that differ: all of them, or one of them a
  * lot. */
 static void
 make_network(int n, bool one, bool present[], double alone[], netmax_matrix t)

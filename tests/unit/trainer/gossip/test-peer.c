@@ -82,7 +82,7 @@ reduce_main(const struct crew *crew, int rank, int n, int out)
         .address = "127.0.0.1", .port = crew->ports[rank],
         .hello = {
             .rank = rank, .n_workers = n, .n_shards = n,
-            .n_parameters = N_FLOATS, .width = 1, .channel = FRAME_PEERS,
+            .n_parameters = N_FLOATS, .channel = FRAME_PEERS,
         },
         .connect_us = FAR_US,
     }, &net));
@@ -109,7 +109,7 @@ reduce_main(const struct crew *crew, int rank, int n, int out)
             _exit(1);
         }
     }
-    /* Whoever waits for a pipe to be read still serves. */
+    /* A peer that waits for a pipe to be read still serves. */
     peer_net_lock(net);
     peer_net_bye(net, INT64_MAX);
     peer_net_unlock(net);
@@ -330,7 +330,7 @@ UNIT_TEST(schemes_that_need_all_peers_end_with_one_line)
     end_one("prague", SIGSTOP, false);
 }
 
-/* Who finds nobody to wait for does not train on. */
+/* A peer without others to wait for does not train on. */
 UNIT_TEST(a_peer_left_alone_ends_under_prague)
 {
     struct crew crew;
@@ -409,8 +409,8 @@ UNIT_TEST(peers_with_few_labels_learn_all)
     learn_all(&crew, "allreduce", "by-label");
 }
 
-/* Both have no iterations left when peer 1 gets another target, so peer 0,
- * whose input ends, must learn of it to wait for peer 1. */
+/* Both have no iterations left when peer 1 gets another target.  The input of
+ * peer 0 ends, so it must learn of the target to wait for peer 1. */
 UNIT_TEST(a_peer_waits_for_one_that_resumes)
 {
     struct crew crew;

@@ -25,7 +25,7 @@
 /* What the processes of a test share. */
 struct board {
     atomic_int pushed[WORKERS]; /* Gradients that were answered. */
-    atomic_bool may_end;        /* Nobody is killed any more. */
+    atomic_bool may_end;        /* No process is killed any more. */
     atomic_int n_done;          /* Workers that have pushed since. */
     atomic_bool rests;          /* Workers rest now and then. */
     _Atomic float most[WORKERS];        /* Of the weights. */
@@ -63,11 +63,10 @@ await_hosts(const struct server hosts[], int n, int status)
     }
 }
 
-/* How long a worker says that its steps take. */
+/* Reported duration of a worker's steps. */
 typedef double seconds_fn(int rank, int step);
 
-/* From now on this process can be told something, by what it writes to
- * 'tell'. */
+/* From now on 'tell' is the input of this process. */
 static int tell;
 
 static void
@@ -82,8 +81,8 @@ create_control(void)
     my_control = control_create(0);
 }
 
-/* Rests until it has been told that it need not any more, which it has been,
- * and somewhat longer: the others make some steps. */
+/* Pauses until it has been resumed, which it has been, and somewhat longer:
+ * the others make some steps. */
 static bool
 rest(struct ps_client *client, uint64_t *iteration, float *weights,
      char **error)
@@ -192,8 +191,8 @@ await_pushes(int n)
     }
 }
 
-/* All of 'n' gradients of each worker count, and each once: who ends first has
- * seen them all. */
+/* All of 'n' gradients of each worker count, and each once: the first to end
+ * has seen them all. */
 static void
 await_counts(const struct server *central, const pid_t pids[WORKERS], int n)
 {
@@ -239,7 +238,7 @@ UNIT_TEST(killed_group_servers_count_nothing_twice)
     kill_group_servers_under("groups,groups=2", 2);
 }
 
-/* First worker 3 is slow, then nobody, then worker 1. */
+/* First worker 3 is slow, then no worker, then worker 1. */
 static double
 changing_seconds(int rank, int step)
 {
@@ -313,7 +312,7 @@ say(const struct server *server, struct frame frame, const void *body)
     return link;
 }
 
-/* The first group server is where nobody can connect to. */
+/* No worker can connect to the first group server. */
 UNIT_TEST(a_group_server_that_workers_cannot_reach_is_replaced)
 {
     enum { STEPS = 20 };
@@ -385,7 +384,7 @@ UNIT_TEST(unknown_connections_do_not_disturb)
     await_hosts(hosts, 2, 0);
 }
 
-/* The same to a group server, whose first group has generation 1. */
+/* The same to a group server with generation 1 for its first group. */
 UNIT_TEST(unknown_connections_do_not_disturb_a_group)
 {
     enum { STEPS = 60 };

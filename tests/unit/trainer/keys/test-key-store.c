@@ -436,8 +436,9 @@ UNIT_TEST(who_died_is_named)
     }
 }
 
-/* Of several nodes that were asked one dies, and another one answers then: who
- * asked does not wait any more, and what was for the values may be gone. */
+/* Of several nodes that were asked one dies, and another one answers then: the
+ * requester does not wait any more, and the space for the values may be
+ * gone. */
 UNIT_TEST(late_answers_are_not_written)
 {
     struct world w = { .variant = KEY_CLASSIC, .n_nodes = 1, .n_workers = 1 };
@@ -482,10 +483,10 @@ UNIT_TEST(mistakes_are_refused)
     enum key_variant variant;
     char *error = key_store_create(&config, &store);
 
-    assert_is(error, "keys: 0 values each, 1 to 4096 are allowed");
+    assert_is(error, "keys: 0 values each; expected 1 to 4096");
     config.rank = 1;
     error = key_store_create(&config, &store);
-    assert_is(error, "nodes: rank 1 of 1, at most 128 are allowed");
+    assert_is(error, "nodes: rank 1 of 1; expected at most 128");
     assert_null(store);
     assert_false(key_variant_find("lazy", &variant));
     assert_true(key_variant_find("essp", &variant));

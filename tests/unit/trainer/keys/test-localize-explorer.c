@@ -4,17 +4,17 @@
  * state machine of localize.c itself, under every order in which messages can
  * come (those from one node to another in their order) and workers can act.
  *
- * Each push adds a power of two of its own, so a pull says which pushes were
- * before it.  For a key there is one order of all accesses that everybody's
- * program agrees with if and only if
+ * Each push adds a power of two of its own, so a pull shows which pushes were
+ * before it.  For a key there is one order of all accesses that all programs
+ * agree with if and only if
  *
  *  - of any two pulls one saw all that the other one saw,
  *  - a pull saw its worker's earlier pushes and none of the later ones, and
  *    all that the worker's pull before it saw,
- *  - whoever saw a push also saw the same worker's earlier ones.
+ *  - a pull that saw a push also saw the same worker's earlier ones.
  *
  * At the end each push must have counted once, each key must have one owner,
- * whom its home knows, and nobody may wait. */
+ * known to its home, and no node may wait. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -203,7 +203,7 @@ FIXTURE_TEST(refuses_gradients_of_another_iteration)
     });
     char *error = sync_bsp.push(sync, 0, 1, 1, 0);
 
-    assert_is(error, "gradient of iteration 1, 0 is allowed");
+    assert_is(error, "gradient of iteration 1; expected 0");
     assert_null(sync_bsp.push(sync, 0, 0, 1, 0));
     error = sync_bsp.push(sync, 0, 0, 1, 0);    /* Twice. */
     assert_non_null(error);

@@ -24,7 +24,7 @@ struct task {
     int batch;
     int n_steps;
     float rate;
-    double loss;                /* After so many steps at most. */
+    double loss;                /* Maximum after the last step. */
     bool splits;                /* A batch may be split among workers. */
 };
 
@@ -146,8 +146,8 @@ UNIT_TEST(gradients_are_the_slopes_of_the_loss)
     }
 }
 
-/* Trains with each batch split among 'n_workers', all of which are the one
- * model here.  Stores the losses of the batches. */
+/* Trains with each batch split among 'n_workers', which are all the one model
+ * here.  Stores the losses of the batches. */
 static void
 train(struct fixture *f, const struct task *task, int n_workers, int n_steps,
       double losses[])

@@ -70,20 +70,16 @@ UNIT_TEST(decodes_what_was_encoded)
 UNIT_TEST(bodies_have_no_padding)
 {
     static const size_t lengths[FRAME_N_TYPES] = {
-        [FRAME_HELLO] = 136,      [FRAME_WELCOME] = 40,
-        [FRAME_INIT] = 12,        [FRAME_PART] = 28,
-        [FRAME_PUSH] = 28,        [FRAME_WEIGHTS] = 24,
-        [FRAME_HEARTBEAT] = 8,    [FRAME_ENLIST] = 24,
-        [FRAME_GROUP] = 20,       [FRAME_PAUSED] = 12,
-        [FRAME_MEAN] = 20,        [FRAME_MOVE] = 16,
-        [FRAME_JOIN] = 32,        [FRAME_LOST] = 8,
-        [FRAME_PEER] = 44,        [FRAME_KEY_ITEMS] = 28,
-        [FRAME_UPDATE_KEYS] = 16, [FRAME_READ_KEYS] = 16,
-        [FRAME_VALUES] = 4,       [FRAME_STATISTICS] = 4,
+        [FRAME_HELLO] = 136,    [FRAME_WELCOME] = 40,   [FRAME_INIT] = 12,
+        [FRAME_PART] = 28,      [FRAME_PUSH] = 28,      [FRAME_WEIGHTS] = 24,
+        [FRAME_HEARTBEAT] = 8,  [FRAME_ENLIST] = 24,    [FRAME_GROUP] = 20,
+        [FRAME_PAUSED] = 12,    [FRAME_MEAN] = 20,      [FRAME_MOVE] = 16,
+        [FRAME_JOIN] = 32,      [FRAME_LOST] = 8,       [FRAME_PEER] = 44,
+        [FRAME_KEY_ITEMS] = 28, [FRAME_STATISTICS] = 4,
     };
 
     for (int i = FRAME_HELLO; i < FRAME_N_TYPES; i++) {
-        assert_int_equal(frame_type_name(i) == NULL, i == 7 || i == 8);
+        assert_int_equal(frame_type_name(i) == NULL, i >= 7 && i < 13);
         assert_int_equal(frame_head_length(i),
                          FRAME_ENVELOPE_LENGTH + lengths[i]);
     }
@@ -129,7 +125,7 @@ UNIT_TEST(another_version_is_refused_by_one_line_that_names_both)
     link_init(&link, fds[0]);
     assert_int_equal(write(fds[1], old, sizeof old), sizeof old);
     assert_int_equal(link_receive(&link, &error), LINK_END);
-    assert_is(error, "frame: wire version 4, version 7 is allowed");
+    assert_is(error, "frame: wire version 4; expected version 8");
     link_close(&link);
     close(fds[1]);
 }
@@ -176,8 +172,8 @@ UNIT_TEST(refuses_lengths_that_do_not_fit)
 UNIT_TEST(refuses_more_values_than_fit_into_memory)
 {
     static const enum frame_type types[] = {
-        FRAME_INIT, FRAME_PUSH,      FRAME_WEIGHTS,   FRAME_GROUP,  FRAME_MEAN,
-        FRAME_PEER, FRAME_KEY_ITEMS, FRAME_READ_KEYS, FRAME_VALUES,
+        FRAME_INIT, FRAME_PUSH, FRAME_WEIGHTS,   FRAME_GROUP,
+        FRAME_MEAN, FRAME_PEER, FRAME_KEY_ITEMS, FRAME_STATISTICS,
     };
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -239,13 +235,17 @@ UNIT_TEST(random_heads_are_refused_or_bounded)
 UNIT_TEST(refuses_hellos_that_make_no_sense)
 {
     const struct frame_hello right = {
-        .rank = 1, .n_workers = 2, .shard = 0, .n_shards = 1,
-        .n_parameters = 10, .learning_rate = 0.1f, .momentum = 0.9f,
-        .width = 1, .channel = FRAME_STORE,
+        .rank = 1,
+        .n_workers = 2,
+        .shard = 0,
+        .n_shards = 1,
+        .n_parameters = 10,
+        .learning_rate = 0.1f,
+        .momentum = 0.9f,
+        .channel = FRAME_NODES,
     };
-    struct frame_hello wrong[12] = {
+    struct frame_hello wrong[10] = {
         right, right, right, right, right, right, right, right, right, right,
-        right, right,
     };
     uint8_t head[FRAME_MAX_HEAD];
     struct frame out;
@@ -260,21 +260,18 @@ UNIT_TEST(refuses_hellos_that_make_no_sense)
     wrong[3].n_parameters = SHARD_MAX_TOTAL + 1;
     wrong[4].learning_rate = NAN;
     wrong[5].n_shards = 0;
-    wrong[6].width = 0;
-    wrong[7].width = FRAME_MAX_WIDTH + 1;
-    wrong[8].optimiser = 99;
-    wrong[9].channel = FRAME_N_CHANNELS;
-    wrong[10].n_statistics = FRAME_MAX_UPDATE / 4 + 1;
-    wrong[11].weight_decay = INFINITY;
-    for (int i = 0; i < 12; i++) {
+    wrong[6].optimiser = 99;
+    wrong[7].channel = FRAME_N_CHANNELS;
+    wrong[8].n_statistics = FRAME_MAX_UPDATE / 4 + 1;
+    wrong[9].weight_decay = INFINITY;
+    for (int i = 0; i < 10; i++) {
         encode((struct frame) { .type = FRAME_HELLO, .hello = wrong[i] },
                head);
         assert_refused(head);
     }
 }
 
-/* A model has at most 2^32 parameters, and a server 2^29 of them, unless it is
- * a store: its values do not come in one frame. */
+/* A model has at most 2^32 parameters, and a server 2^29 of them. */
 UNIT_TEST(hellos_of_large_models_need_enough_servers)
 {
     static const struct {
@@ -284,18 +281,17 @@ UNIT_TEST(hellos_of_large_models_need_enough_servers)
     } cases[] = {
         { SHARD_MAX, 1, FRAME_TRAINING, NULL },
         { SHARD_MAX + 1, 1, FRAME_TRAINING,
-          "hello: 536870913 parameters with 1 server, at least 2 servers are "
-          "allowed" },
+          "hello: 536870913 parameters with 1 server; expected at least 2 "
+          "servers" },
         { SHARD_MAX_TOTAL, 8, FRAME_TRAINING, NULL },
         { SHARD_MAX_TOTAL, 7, FRAME_TRAINING,
-          "hello: 4294967296 parameters with 7 servers, at least 8 servers "
-          "are allowed" },
+          "hello: 4294967296 parameters with 7 servers; expected at least 8 "
+          "servers" },
         { SHARD_MAX_TOTAL, 1, FRAME_PEERS, NULL },
-        { SHARD_MAX_TOTAL, 1, FRAME_STORE, NULL },
         { SHARD_MAX_TOTAL + 1, 64, FRAME_TRAINING,
-          "hello: 4294967297 parameters, at most 4294967296 are allowed" },
+          "hello: 4294967297 parameters; expected at most 4294967296" },
         { SHARD_MAX_TOTAL + 1, 64, FRAME_PEERS,
-          "hello: 4294967297 parameters, at most 4294967296 are allowed" },
+          "hello: 4294967297 parameters; expected at most 4294967296" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -307,7 +303,7 @@ UNIT_TEST(hellos_of_large_models_need_enough_servers)
             .type = FRAME_HELLO,
             .hello = {
                 .n_workers = 1, .n_shards = cases[i].n_shards,
-                .n_parameters = cases[i].n_parameters, .width = 1,
+                .n_parameters = cases[i].n_parameters,
                 .channel = cases[i].channel,
             },
         }, head);
@@ -335,26 +331,6 @@ UNIT_TEST(the_largest_shard_is_one_frame)
     frame.weights.n++;
     encode(frame, head);
     assert_refused(head);
-}
-
-/* Heartbeats are those of the job, which may have no dense vector. */
-UNIT_TEST(hellos_of_stores_may_have_keys_only)
-{
-    struct frame frame = {
-        .type = FRAME_HELLO,
-        .hello = {
-            .n_workers = 1, .n_shards = 1, .key_space = 10, .width = 1,
-            .learning_rate = 0.1f, .channel = FRAME_STORE,
-        },
-    };
-    uint8_t head[FRAME_MAX_HEAD];
-    struct frame out;
-
-    encode(frame, head);
-    assert_null(decode(head, &out));
-    frame.hello.channel = FRAME_CONTROL;
-    encode(frame, head);
-    assert_null(decode(head, &out));
 }
 
 /* A frame whose bytes come one by one is still one frame. */
@@ -388,7 +364,7 @@ UNIT_TEST(links_take_frames_in_pieces)
     assert_int_equal(last, LINK_FRAME);
     assert_memory_equal(got, body, sizeof body);
 
-    /* Half a head and then the end is an error, and says so. */
+    /* Half a head and then the end is an error with a message. */
     assert_int_equal(write(fds[1], bytes, 7), 7);
     close(fds[1]);
     while ((last = link_receive(&link, &error)) == LINK_AGAIN) {
@@ -490,8 +466,8 @@ UNIT_TEST(a_token_is_hexadecimal)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv(TOKEN_VARIABLE, wrong[i], 1);
         error = token_load(NULL);
-        assert_is(error, "STAGECOACH_TOKEN: not a token, 32 "
-                         "hexadecimal digits are allowed");
+        assert_is(error, "STAGECOACH_TOKEN: not a token; expected 32 "
+                         "hexadecimal digits");
     }
     dprintf(fd, "0123456789abcdef0123456789ABCDEF\nmore\n");
     close(fd);

@@ -82,7 +82,7 @@ start_watched(int rank, int n, int64_t connect_us,
         .heartbeat_timeout_us = heartbeat_timeout_us,
         .hello = {
             .rank = rank, .n_workers = n, .n_shards = n, .n_parameters = N,
-            .width = 1, .channel = FRAME_PEERS,
+            .channel = FRAME_PEERS,
         },
     };
     assert_int_equal(pthread_create(&m->thread, NULL, connect_main, m), 0);
@@ -135,7 +135,7 @@ answer(struct meeting *m, int rank)
     send_frame(link, &frame);
 }
 
-/* Checks that all are connected, or what the peer says. */
+/* Checks that all are connected, or the message of the peer. */
 static void
 finish(struct meeting *m, const char *error)
 {
@@ -161,8 +161,12 @@ finish(struct meeting *m, const char *error)
 UNIT_TEST(a_peer_waits_for_no_other_before_it_connects_to_a_third)
 {
     struct meeting *m = start(N / 2, N, INT64_C(1000000) * LIMIT_S);
+    struct frame abort = { .type = FRAME_ABORT };
     int silent = dial(m);
+    struct link stranger;
 
+    link_init(&stranger, dial(m));
+    send_frame(&stranger, &abort);
     for (int i = N - 1; i > N / 2; i--) {
         call(m, i);
     }
@@ -170,6 +174,7 @@ UNIT_TEST(a_peer_waits_for_no_other_before_it_connects_to_a_third)
         answer(m, i);
     }
     finish(m, NULL);
+    link_close(&stranger);
     close(silent);
 }
 

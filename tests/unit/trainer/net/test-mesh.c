@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A peer whose thread is late, while the test plays the other ends.  Linked
- * with --wrap=clock_gettime and --wrap=ppoll. */
+/* A peer with a late thread, while the test plays the other ends.  Linked with
+ * --wrap=clock_gettime and --wrap=ppoll. */
 
 #include <poll.h>
 #include <pthread.h>
@@ -106,7 +106,7 @@ create_main(void *m_)
     return NULL;
 }
 
-/* Connects rank 'rank' to the mesh, whose address is 'ss'. */
+/* Connects rank 'rank' to the mesh at address 'ss'. */
 static void
 join(struct mesh *m, int rank, const struct sockaddr_storage *ss)
 {
@@ -133,7 +133,7 @@ start(struct mesh *m, int64_t timeout_us)
             .n = N, .names = names, .connect_us = INT64_C(1000000) * HANG_S,
             .heartbeat_timeout_us = timeout_us,
             .hello = {
-                .n_workers = N, .n_shards = N, .n_parameters = N, .width = 1,
+                .n_workers = N, .n_shards = N, .n_parameters = N,
                 .channel = FRAME_PEERS,
             },
         },

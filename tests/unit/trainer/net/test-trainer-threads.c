@@ -58,10 +58,13 @@ UNIT_TEST(a_mesh_names_the_thread_that_cannot_start)
     struct peer_net *net;
 
     n_allowed = 0;
-    assert_null(peer_net_create(&(struct peer_net_config) {
-        .n = 1, .address = "127.0.0.1",
-        .hello = { .n_workers = 1, .n_shards = 1, .width = 1 },
-    }, &net));
+    assert_null(peer_net_create(
+        &(struct peer_net_config){
+            .n = 1,
+            .address = "127.0.0.1",
+            .hello = { .n_workers = 1, .n_shards = 1 },
+        },
+        &net));
     check_message(peer_net_start(net, &class, NULL), "network: ");
     peer_net_destroy(net);
 }

@@ -26,7 +26,7 @@ struct folder make_folder(void);
 /* Returns how many checkpoints of 'shard' there were. */
 int remove_folder(const struct folder *, int shard);
 
-/* Who this process is: 0 of 1 unless it says something else. */
+/* Rank of this process; 0 of 1 unless it sets another. */
 extern int my_rank, n_workers;
 
 /* Those of this worker's model. */

@@ -58,7 +58,7 @@ reserve_port(void)
     return ntohs(sin.sin_port);
 }
 
-/* Makes this process one that hears nothing and says 'out'. */
+/* Makes this process one without input that writes to 'out'. */
 static struct control *
 become_server(int out)
 {
@@ -78,6 +78,7 @@ server_main(struct ps_server_config config, int out, int errors)
 
     config.address = "127.0.0.1";
     config.sync = config.sync ? config.sync : &bsp;
+    config.central = &central_server;
     config.n_threads = 1;
     config.control = become_server(out);
     error = ps_server_run(&config);

@@ -4,7 +4,7 @@
 #define PS_PROCESSES_H 1
 
 /* Servers of the trainer, and others, as processes of a test, so that they can
- * be killed, and a proxy that cuts connections where it is told to.
+ * be killed, and a proxy that cuts connections where a test wants it.
  *
  *    server = start_server(config);
  *    proxy = start_proxy(&server, cuts, n_cuts);
@@ -27,8 +27,8 @@
 struct server {
     pid_t pid;
     int port;
-    int errors;                 /* What it ended with, if it failed; -1: of
-                                 * this one nobody asks. */
+    int errors; /* What it ended with, if it failed; -1: those
+                 * of this one are not asked for. */
 };
 
 /* How many bytes a connection carries before it is cut; 0: all. */
@@ -47,8 +47,8 @@ void kill_process(pid_t);               /* Kills and awaits. */
  * kernel gives it to no other process until the test ends. */
 uint16_t reserve_port(void);
 
-/* A server that listens: at the config's port, under bsp unless that says
- * something else. */
+/* A server that listens: at the config's port, under bsp unless the config has
+ * another scheme. */
 struct server start_server(struct ps_server_config);
 
 /* Waits for a server's end.  Returns its exit status, and what it said. */
@@ -61,7 +61,7 @@ struct server start_group_server(const struct server *central);
 struct server start_proxy(const struct server *, const struct cut cuts[],
                           int n_cuts);
 
-/* A client of up to two servers, as 'config' has it, whose updates add
+/* A client of up to two servers, as 'config' has it, with updates that add
  * gradients. */
 char *try_client(const struct server servers[], int n_servers,
                  struct ps_client_config config, struct ps_client **);

@@ -19,140 +19,15 @@
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
 #include "trainer/net/token.h"
-#include "trainer/ps/store-client.h"
-#include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
 #define HELLO 156               /* Bytes of a hello's frame, */
 #define WELCOME 60              /* and of the answer's. */
 
-static struct store_client *
-connect_store(int port)
-{
-    struct store_client *client;
-    const char *servers[1];
-    char target[32];
-
-    snprintf(target, sizeof target, "127.0.0.1:%d", port);
-    servers[0] = target;
-    assert_null(store_client_create(
-        &(struct ps_client_config){
-            .servers = servers,
-            .n_servers = 1,
-            .n_workers = 1,
-            .key_space = UINT64_MAX,
-            .width = 2,
-            .optimiser = optimiser_find("sum"),
-            .reconnect_timeout_us = 5000000,
-        },
-        &client));
-    return client;
-}
-
+/* Every gradient must count exactly once, whatever is cut. */
 static void
-wait_for(struct store_client *client, ps_handle handle)
+train_through_cuts(const char *scheme, const struct cut cuts[], int n_cuts)
 {
-    char *error = store_wait(client, handle);
-
-    if (error) {
-        print_error("%s\n", error);
-    }
-    assert_null(error);
-}
-
-/* Counts in a store behind a proxy that cuts.  Every count must be there
- * exactly once, and every answer be that of its own place in the order. */
-static void
-count_through(const struct cut cuts[], int n_cuts)
-{
-    enum { ROUNDS = 40 };
-    struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .reconnect_timeout_us = 5000000,
-    });
-    struct server proxy = start_proxy(&server, cuts, n_cuts);
-    struct store_client *client = connect_store(proxy.port);
-    static float ones[2 * N], got[2 * N], answers[ROUNDS][6];
-    uint64_t keys[3] = { 5, 1000, UINT64_MAX - 1 };
-    static uint64_t many[N];
-    ps_handle last = 0;
-
-    for (int i = 0; i < N; i++) {
-        ones[2 * i] = ones[2 * i + 1] = 1;
-        many[i] = 2000 + 3 * i;
-    }
-    for (int i = 0; i < ROUNDS; i++) {
-        store_push_keys(client, many + 7, 3, ones);
-        store_push_keys(client, keys, 3, ones);
-        store_push_keys(client, keys, 3, ones);
-        last = store_pull_keys(client, keys, 3, answers[i]);
-        if (i % 10 == 9) {
-            store_push_keys(client, many, N, ones);
-        }
-        if (i % 3) {
-            wait_for(client, last);
-        }
-    }
-    wait_for(client, store_pull_keys(client, many, N, got));
-    for (int i = 0; i < 2 * N; i++) {
-        assert_true(got[i] == ROUNDS / 10 + (i >= 14 && i < 20 ? ROUNDS : 0));
-    }
-    for (int i = 0; i < ROUNDS; i++) {
-        for (int j = 0; j < 6; j++) {
-            /* Of an answer that was lost, later updates are part. */
-            assert_true(answers[i][j] >= 2 * (i + 1)
-                        && answers[i][j] <= 2 * ROUNDS);
-        }
-    }
-    wait_for(client, store_pull_keys(client, keys, 3, got));
-    for (int i = 0; i < 6; i++) {
-        assert_true(got[i] == 2 * ROUNDS);
-    }
-    store_client_destroy(client);
-    assert_int_equal(await_end(server.pid), 0);
-    kill_process(proxy.pid);
-}
-
-/* Offsets in the first frames behind the hello: in a header, between header
- * and body, in keys, in values, between frames, and in what is long. */
-UNIT_TEST(cuts_towards_the_server_count_nothing_twice)
-{
-    enum { N_CUTS = 60 };
-    struct cut cuts[N_CUTS];
-
-    for (int i = 0; i < N_CUTS; i++) {
-        cuts[i].to_server = HELLO + 1 + 9 * i;
-        cuts[i].to_client = 0;
-    }
-    cuts[20].to_server = 1;
-    cuts[21].to_server = HELLO / 2;
-    cuts[22].to_server = HELLO;
-    cuts[50].to_server = 100000;
-    cuts[51].to_server = 150000;
-    cuts[52].to_server = 170000;
-    count_through(cuts, N_CUTS);
-}
-
-UNIT_TEST(cuts_towards_the_client_count_nothing_twice)
-{
-    enum { N_CUTS = 50 };
-    struct cut cuts[N_CUTS];
-
-    for (int i = 0; i < N_CUTS; i++) {
-        cuts[i].to_server = 0;
-        cuts[i].to_client = WELCOME + 1 + 7 * i;
-    }
-    cuts[20].to_client = 1;
-    cuts[21].to_client = 60;
-    cuts[22].to_client = WELCOME;
-    count_through(cuts, N_CUTS);
-}
-
-/* Training. */
-
-static void
-train_through_cuts(const char *scheme, int n_cuts)
-{
-    struct cut cuts[40];
     struct sync_spec spec;
     char *wrong = sync_spec_parse(scheme, &spec);
     struct server server = start_server((struct ps_server_config) {
@@ -164,10 +39,6 @@ train_through_cuts(const char *scheme, int n_cuts)
     uint64_t iteration;
     char *error;
 
-    for (int i = 0; i < n_cuts; i++) {
-        cuts[i].to_server = i % 2 ? 0 : HELLO + 1 + i * 4999;
-        cuts[i].to_client = i % 2 ? WELCOME + 1 + i * 4999 : 0;
-    }
     assert_null(wrong);
     proxy = start_proxy(&server, cuts, n_cuts);
     client = connect_training(&proxy, 1, 0);
@@ -187,10 +58,33 @@ train_through_cuts(const char *scheme, int n_cuts)
 
 UNIT_TEST(cut_gradients_count_nothing_twice)
 {
-    train_through_cuts("bsp", 40);
-    train_through_cuts("asp", 8);
-    train_through_cuts("ssp,staleness=0", 8);
-    train_through_cuts("backup,backups=0", 8);
+    struct cut cuts[40];
+
+    for (int i = 0; i < 40; i++) {
+        cuts[i].to_server = i % 2 ? 0 : HELLO + 1 + i * 4999;
+        cuts[i].to_client = i % 2 ? WELCOME + 1 + i * 4999 : 0;
+    }
+    train_through_cuts("bsp", cuts, 40);
+    train_through_cuts("asp", cuts, 8);
+    train_through_cuts("ssp,staleness=0", cuts, 8);
+    train_through_cuts("backup,backups=0", cuts, 8);
+}
+
+/* In a header, between header and body, and in values, of either side. */
+UNIT_TEST(cut_heads_count_nothing_twice)
+{
+    struct cut cuts[40];
+
+    for (int i = 0; i < 40; i++) {
+        cuts[i].to_server = i % 2 ? 0 : HELLO + 1 + 3 * i;
+        cuts[i].to_client = i % 2 ? WELCOME + 1 + 3 * i : 0;
+    }
+    cuts[20].to_server = 1;
+    cuts[21].to_client = 1;
+    cuts[22].to_server = HELLO / 2;
+    cuts[23].to_client = WELCOME;
+    cuts[24].to_server = HELLO;
+    train_through_cuts("asp", cuts, 40);
 }
 
 /* Pushes until it cannot any more. */
@@ -242,8 +136,8 @@ UNIT_TEST(a_scheme_with_messages_ends_with_a_connection)
     }
 }
 
-/* Sends a hello of a store and then 'frame'.  Returns true if the server
- * answered that with an abort and the end of the connection. */
+/* Sends a hello and then 'frame'.  Returns true if the server answered that
+ * with an abort and the end of the connection. */
 static bool
 is_refused(const struct server *server, struct frame frame,
            const uint8_t *body)
@@ -251,9 +145,8 @@ is_refused(const struct server *server, struct frame frame,
     struct frame hello = {
         .type = FRAME_HELLO,
         .hello = {
-            .n_workers = 1, .n_shards = 2, .n_parameters = 100, .width = 2,
-            .key_space = 1000, .channel = FRAME_STORE, .epoch = FRAME_NONE,
-            .rewind = FRAME_NONE,
+            .n_workers = 1, .n_shards = 2, .n_parameters = 100,
+            .epoch = FRAME_NONE, .rewind = FRAME_NONE,
         },
     };
     uint8_t text[FRAME_MAX_TEXT];
@@ -282,17 +175,10 @@ is_refused(const struct server *server, struct frame frame,
     }
 }
 
-/* Server 0 of 2 has keys 0 to 499, two values each. */
-UNIT_TEST(frames_that_do_not_fit_a_store_are_refused)
+UNIT_TEST(frames_that_do_not_fit_are_refused)
 {
     static const uint8_t body[1024] = { 0 };
     const struct frame frames[] = {
-        { .type = FRAME_UPDATE_KEYS, .keys = { 9, 2, 3, 0, 0 } },
-        { .type = FRAME_UPDATE_KEYS, .keys = { 498, 3, 2, 0, 0 } },
-        { .type = FRAME_UPDATE_KEYS,
-          .keys = { 7, 3, 2, 8, 0 } }, /* 7, 0, 0. */
-        { .type = FRAME_READ_KEYS, .keys = { 7, 3, 0, 3, 0 } },
-        { .type = FRAME_READ_KEYS, .keys = { 0, FRAME_MAX_FLOATS, 0, 0, 0 } },
         { .type = FRAME_PUSH, .gradient.n = 4 },
         { .type = FRAME_WEIGHTS, .weights.n = 4 },
         { .type = FRAME_HEARTBEAT },
@@ -309,8 +195,8 @@ UNIT_TEST(frames_that_do_not_fit_a_store_are_refused)
     }
 }
 
-/* One that takes the server for another peer is told so, and a worker that
- * comes after it trains. */
+/* A peer that takes the server for another peer gets an error, and a worker
+ * that comes after it trains. */
 UNIT_TEST(a_peer_that_trains_without_servers_is_refused)
 {
     struct server server = start_server((struct ps_server_config) {
@@ -326,7 +212,6 @@ UNIT_TEST(a_peer_that_trains_without_servers_is_refused)
                  &(struct frame_hello){ .n_workers = 1,
                                         .n_shards = 1,
                                         .n_parameters = N,
-                                        .width = 1,
                                         .channel = FRAME_PEERS,
                                         .epoch = FRAME_NONE,
                                         .rewind = FRAME_NONE },

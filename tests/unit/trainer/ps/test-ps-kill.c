@@ -61,7 +61,7 @@ UNIT_TEST(a_killed_server_resumes_from_its_checkpoint)
 }
 
 /* With checkpoints a worker that was killed and started again takes the job
- * back; without, it is told why not, and the server ends. */
+ * back; without, it gets the reason, and the server ends. */
 UNIT_TEST(a_killed_worker_may_come_back)
 {
     for (int keep = 1; keep >= 0; keep--) {
@@ -166,7 +166,7 @@ UNIT_TEST(a_damaged_checkpoint_is_replaced_by_the_one_before)
             }
         } else {
             assert_says(error, "damaged");
-            kill(servers[1].pid, SIGTERM);      /* Nobody came. */
+            kill(servers[1].pid, SIGTERM); /* No worker came. */
         }
         ps_client_destroy(client);
         for (int i = 0; i < 2; i++) {

@@ -38,7 +38,7 @@ static const char *const schemes[] = {
 /* What the processes of a run share. */
 static struct board {
     atomic_uint answered[N_WORKERS];    /* Exchanges. */
-    atomic_bool may_end;        /* Nobody is killed any more. */
+    atomic_bool may_end;                /* No process is killed any more. */
     atomic_int n_done;          /* Workers that have seen STEPS since. */
     atomic_uint n_gone_back;    /* Iterations that did not follow. */
     atomic_bool wrong;          /* Weights say that something counts twice. */

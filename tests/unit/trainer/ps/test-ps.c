@@ -327,8 +327,8 @@ UNIT_TEST(unknown_connections_do_not_disturb)
     close(silent);
 }
 
-/* The first line says what "auto" took; a GPU that is not there is an error,
- * a word that is no backend is misuse. */
+/* The first line has what "auto" selected; a GPU that is not there is an
+ * error, a word that is no backend is misuse. */
 UNIT_TEST(says_which_backend_computes)
 {
     static const struct {

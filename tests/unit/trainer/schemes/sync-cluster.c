@@ -61,8 +61,8 @@ take_messages(struct cluster *c)
     }
 }
 
-/* The iteration that a worker is in: that of its weights, and those that it
- * has done since without an answer. */
+/* The iteration that a worker is in: the clock of its weights, and those that
+ * it has done since without a reply. */
 static uint64_t
 clock_of(const struct cluster *c, int i)
 {

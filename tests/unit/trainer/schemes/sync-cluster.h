@@ -4,7 +4,7 @@
 #define SYNC_CLUSTER_H 1
 
 /* A synchronisation scheme in virtual time: no sockets, no clocks.  A cluster
- * of workers that take as long as they are told minimises (w - 1)^2 / 2.
+ * of workers with given durations minimises (w - 1)^2 / 2.
  *
  *    cluster_init(&c, "ssp,staleness=3", N, speeds);
  *    cluster_run(&c, 100);
@@ -28,7 +28,7 @@ struct cluster {
     struct sync *sync;
     int n_workers;
     const double *speeds;
-    uint32_t role[N], n[N];     /* What the scheme told each worker. */
+    uint32_t role[N], n[N];     /* What the scheme has sent to each worker. */
     double w[N];                /* Weights that each has, */
     double w_used[N];           /* and computes with. */
     double free_at[N];          /* When its step ends; < 0: it waits. */
@@ -49,7 +49,7 @@ void cluster_init(struct cluster *, const char *scheme, int n_workers,
                   const double *speeds);
 void cluster_uninit(struct cluster *);
 
-/* Starts all who may start. */
+/* Starts all workers that may start. */
 void cluster_start(struct cluster *);
 
 /* Goes on until worker 0 has done 'n' steps and begins another.  Somebody is

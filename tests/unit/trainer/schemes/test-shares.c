@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Batches that schemes divide anew each time, and gradients that come in parts
- * and in any order: nothing is read twice, and sums stay what they are. */
+/* Batches that schemes divide again each time, and gradients that come in
+ * parts and in any order: nothing is read twice, and sums stay what they
+ * are. */
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -86,7 +86,7 @@ send_posts(struct world *w, int i)
     }
 }
 
-/* The server takes the next of worker 'i', and answers whom it can. */
+/* The server takes the next of worker 'i', and replies where it can. */
 static void
 run_server(struct world *w, int i)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Groups that wait each for its own, in virtual time: who is of which, what
- * a straggler costs, and what a rest changes. */
+/* Groups that wait each for its own, in virtual time: their members, what a
+ * straggler costs, and what a pause changes. */
 
 #include <math.h>
 #include <stdbool.h>
@@ -56,8 +56,32 @@ UNIT_TEST(groups_bound_the_cost_of_a_straggler)
         }
     }
 
-    /* Nobody is slow: one group stays one. */
+    /* No worker is slow: one group stays one. */
     assert_near(throughput("groups", -1), 1);
+}
+
+/* One group of all and groups of one are schemes that have their own names. */
+UNIT_TEST(one_group_is_bsp_and_groups_of_one_are_asp)
+{
+    static const char *const pairs[][2] = {
+        { "groups,groups=1", "bsp" },
+        { "groups,groups=8,tau=1000", "asp" },
+    };
+
+    for (size_t i = 0; i < N_ELEMENTS(pairs); i++) {
+        struct cluster groups, other;
+
+        cluster_init(&groups, pairs[i][0], N, mixed);
+        cluster_init(&other, pairs[i][1], N, mixed);
+        for (int k = 1; k < 60; k++) {
+            cluster_run(&groups, k);
+            cluster_run(&other, k);
+            assert_near(groups.now, other.now);
+            assert_near(*sync_weights(groups.sync), *sync_weights(other.sync));
+        }
+        cluster_uninit(&groups);
+        cluster_uninit(&other);
+    }
 }
 
 /* The worker that is slow is alone soon, and not for longer than it is slow.
@@ -89,19 +113,26 @@ UNIT_TEST(groups_follow_the_slow_worker)
     cluster_uninit(&c);
 }
 
-UNIT_TEST(groups_are_as_many_as_servers)
+UNIT_TEST(groups_are_as_many_as_servers_and_as_allowed)
 {
     double speeds[N] = { 800, 800, 800, 400, 200, 100, 800, 800 };
-    struct cluster c;
+    static const char *const schemes[] = { "groups", "groups,max=3",
+                                           "groups,max=1" };
+    static const int expected[] = { 4, 2, 1 };
 
-    cluster_init(&c, "groups", N, speeds);
-    groups_limit(c.sync, 3);
-    cluster_run(&c, 60);
-    assert_int_equal(groups_plan(c.sync)->n_groups, 2);
-    groups_limit(c.sync, 100);
-    cluster_run(&c, 200);
-    assert_int_equal(groups_plan(c.sync)->n_groups, 4);
-    cluster_uninit(&c);
+    for (size_t i = 0; i < N_ELEMENTS(schemes); i++) {
+        struct cluster c;
+
+        cluster_init(&c, schemes[i], N, speeds);
+        groups_limit(c.sync, 3);
+        cluster_run(&c, 60);
+        assert_int_equal(groups_plan(c.sync)->n_groups,
+                         expected[i] > 2 ? 2 : expected[i]);
+        groups_limit(c.sync, 100);
+        cluster_run(&c, 200);
+        assert_int_equal(groups_plan(c.sync)->n_groups, expected[i]);
+        cluster_uninit(&c);
+    }
 }
 
 /* One worker is 20 times slower. */
@@ -217,7 +248,7 @@ UNIT_TEST(groups_continue_without_paused_workers)
     cluster_uninit(&c);
 }
 
-/* A gradient is one of all, whoever rests. */
+/* A gradient is one of all, whichever workers are paused. */
 UNIT_TEST(updates_without_paused_workers_keep_their_weight)
 {
     struct cluster c;
@@ -316,6 +347,9 @@ UNIT_TEST(plans_put_slow_workers_together)
     static const double one[N] = { 4, 1, 1, 1, 1, 1, 1, 1 };
     static const double two[N] = { 1, 3, 1, 1, 1, 3, 1, 1 };
     static const double steps[N] = { 1, 2, 1, 4, 1, 8, 1, 1 };
+    static const double half[N] = { 1, 1.5, 1, 1.5, 1, 1.5, 1, 1.5 };
+    static const double more[N] = { 1, 1.6, 1, 1.6, 1, 1.6, 1, 1.6 };
+    static const double twice[N] = { 1, 2, 1, 2, 1, 2, 1, 2 };
     struct group_plan plan;
 
     group_plan_init(&plan, N);
@@ -332,6 +366,15 @@ UNIT_TEST(plans_put_slow_workers_together)
     group_plan_fit(&plan, two, N, 0.2);
     assert_plan(&plan, 2, (int[]) { 6, 2 });
     group_plan_fit(&plan, steps, N, 0.2);
-    assert_plan(&plan, 4, (int[]) { 5, 1, 1, 1 });
+    assert_plan(&plan, 4, (int[]){ 5, 1, 1, 1 });
+
+    /* 1.2, 1.23 and 1.33 of the time without a delay; one group has 1.5, 1.6
+     * and 2. */
+    group_plan_fit(&plan, half, N, 0.201);
+    assert_plan(&plan, 2, (int[]){ 4, 4 });
+    group_plan_fit(&plan, more, N, 0.2);
+    assert_plan(&plan, 1, (int[]){ N });
+    group_plan_fit(&plan, twice, N, 0.2);
+    assert_plan(&plan, 2, (int[]){ 4, 4 });
     group_plan_uninit(&plan);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Synchronisation schemes, in virtual time: who waits for whom, and what is
- * refused. */
+/* Synchronisation schemes, in virtual time: which workers wait for which, and
+ * what is refused. */
 
 #include <math.h>
 #include <stdint.h>
@@ -159,8 +159,8 @@ UNIT_TEST(backup_lets_late_workers_join_at_once)
     cluster_uninit(&c);
 }
 
-/* What another server's scheme had a worker drop is none of the gradients that
- * are waited for here, unless no others can come. */
+/* A gradient that another server's scheme had a worker drop is not waited for
+ * here, unless no others can come. */
 UNIT_TEST(backup_does_not_wait_for_workers_that_skip)
 {
     struct cluster c;
@@ -216,8 +216,8 @@ UNIT_TEST(ssp_keeps_its_bound)
     }
 }
 
-/* Everybody gets weights as often as all have pushed, and once for each push,
- * also whoever is at work. */
+/* Each worker gets weights as often as all have pushed, and once for each
+ * push, also while it computes. */
 UNIT_TEST(essp_sends_weights_to_computing_workers)
 {
     const struct sync_class *class = &sync_essp;
@@ -328,7 +328,7 @@ UNIT_TEST(refuses_gradients_of_another_iteration)
 
         cluster_init(&c, schemes[i], 2, mixed);
         error = c.spec.class->push(c.sync, 0, 1, 1, 0);
-        assert_is(error, "gradient of iteration 1, 0 is allowed");
+        assert_is(error, "gradient of iteration 1; expected 0");
         assert_null(c.spec.class->push(c.sync, 0, 0, 1, 0));
         error = c.spec.class->push(c.sync, 0, 0, 1, 0);
         assert_non_null(error);
@@ -382,13 +382,13 @@ static const struct {
     { "ssp,", "\"\" is not a parameter of ssp" },
     { "ssp,staleness=-1",
       "staleness: \"-1\" is not an integer from 0 to 1000000" },
-    { "backup,backups=x",
-      "backups: \"x\" is not an integer from 0 to 1023" },
+    { "backup,backups=x", "backups: \"x\" is not an integer from 0 to 1023" },
     { "static,ratios=1:0",
       "ratios: \"1:0\" is not up to 64 numbers from 0 to 1e6 with colons" },
     { "static,ratios=1:2:",
       "ratios: \"1:2:\" is not up to 64 numbers from 0 to 1e6 with colons" },
     { "groups,groups=3", "groups: 3 is not a power of 2" },
+    { "groups,max=0", "max: \"0\" is not an integer from 1 to 512" },
     { "groups,tau=0", "tau: \"0\" is not an integer from 1 to 1000000" },
     { "lbbsp-cpu,predictor=oracle",
       "predictor: \"oracle\" is not a predictor" },
@@ -410,8 +410,11 @@ UNIT_TEST(names_what_is_wrong_with_a_scheme)
     assert_is(sync_spec_check(&spec, 3), "ratios: 2 for 3 workers");
     assert_null(sync_spec_parse("backup,backups=3", &spec));
     assert_is(sync_spec_check(&spec, 3), "backups: 3 of 3 workers");
+    assert_null(sync_spec_parse("groups,groups=2,max=2", &spec));
+    assert_is(sync_spec_check(&spec, 3),
+              "max: not allowed with groups=2, which is exact");
     assert_null(sync_spec_parse("essp,staleness=65", &spec));
     error = sync_spec_check(&spec, 3);
-    assert_is(error, "staleness: 65, at most 64 are allowed for "
+    assert_is(error, "staleness: 65; expected at most 64 for "
                      "essp");
 }

@@ -147,22 +147,20 @@ static const struct {
              "\"placements\": [{\"workers\": [\"h0\"], "
              "\"servers\": [\"h1\", \"h1\", \"h1\"]}]",
              MODEL, DATA),
-      "/placements/0/servers/0: needs 9 processes on h1, at most 6 are "
-      "allowed" },
+      "/placements/0/servers/0: needs 9 processes on h1; expected at most 6" },
     { SEARCH("\"space\": {\"learning_rate\": {\"min\": 0.1, \"max\": 0.01, "
              "\"scale\": \"log\"}, \"width\": [16], \"batch\": [16]}",
              RUNGS, PLACES, MODEL, DATA),
-      "/space/learning_rate/max: 0.01, at least \"min\", 0.1, is allowed" },
+      "/space/learning_rate/max: 0.01; expected at least \"min\", 0.1" },
     { SEARCH("\"space\": {\"learning_rate\": [0.1], \"width\": [60000], "
              "\"batch\": [16]}",
              RUNGS, PLACES, MODEL, DATA),
-      "/space: width 60000: 3601320004 parameters with 1 server, at least 7 "
-      "servers are allowed" },
+      "/space: width 60000: 3601320004 parameters with 1 server; expected at "
+      "least 7 servers" },
     { SEARCH("\"space\": {\"learning_rate\": [0.1], \"width\": [65536], "
              "\"batch\": [16]}",
              RUNGS, PLACES, MODEL, DATA),
-      "/space: width 65536: 4296409092 parameters, at most 4294967296 are "
-      "allowed" },
+      "/space: width 65536: 4296409092 parameters; expected at most 4294967296" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL,
              "\"data\": {\"kind\": \"mnist\", "
              "\"path\": \"/data\"}"),
@@ -209,8 +207,7 @@ static const struct {
              "\"model\": {\"name\": \"linear\", "
              "\"features\": 536870912}",
              DATA),
-      "/model: 536870913 parameters with 1 server, at least 2 servers are "
-      "allowed" },
+      "/model: 536870913 parameters with 1 server; expected at least 2 servers" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": \"psb\""),
       "/sync: \"psb\" is not a scheme" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": \"adpsgd\""),
@@ -237,7 +234,7 @@ static const struct {
              "\"placements\": [{\"workers\": "
              "[\"h0\"], \"servers\": [\"h0\", \"h1\"]}]",
              MODEL, DATA ", \"sync\": \"groups\""),
-      "/sync: groups: 2 servers in /placements/0, 1 is allowed" },
+      "/sync: groups: 2 servers in /placements/0; expected 1" },
     { "{}", "/name: " },
     { "[]", "" },
 };
