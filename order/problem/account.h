@@ -18,10 +18,10 @@
  * all owners with running searches counts, because where all owners slice, or
  * all searches have one owner, no owner gains by it.
  *
- * Announcing 400 iterations in 4 or 80 parts beside searches of 100, in
+ * Announcing 400 iterations in 4 or 8 parts beside searches of 100, in
  * sequence, made an owner 2.4 and 3.3 times as fast as announcing them at
- * once, and now makes him 0.95 and 0.67 times as fast; side by side 0.65 and
- * 0.54 times (test mixed-traffic).  Two halves gain what two searches gain,
+ * once, and now makes him 0.95 and 0.73 times as fast; side by side 0.65 and
+ * 0.64 times (test mixed-traffic).  Two halves gain what two searches gain,
  * since they are two searches (docs/notes/fairness.md, "Slices of one owner",
  * has that, and what the rule costs the mean).
  *

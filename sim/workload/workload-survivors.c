@@ -99,7 +99,7 @@ read_job(struct workload *w, const struct json_at *at, struct ends *ends,
     if (!cojob) {
         json_fail(at, "cojob", "\"%s\" is no search of the workload", search);
     } else if (*policyp && strcmp(*policyp, policy)) {
-        /* Every policy has the same jobs. */
+        /* A further policy, under which the same jobs are kept. */
     } else if (job < e->n || job == cojob->n_jobs) {
         json_fail(at, "job", "\"%s\" is no job of %s, or a second time", name,
                   search);

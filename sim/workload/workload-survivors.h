@@ -11,8 +11,8 @@
  *
  *    char *error = workload_keep_as(w, "out/placement-1/stage/report.json");
  *
- * The order of the jobs of each search becomes that of their last iterations
- * in the report. */
+ * The jobs of each search are sorted by their last iterations in the report,
+ * the longest first. */
 
 struct workload;
 
