@@ -11,9 +11,9 @@
 #include "base/stage-name.h"
 #include "controller/model/fabric.h"
 #include "controller/model/host-names.h"
+#include "controller/model/intent-digest.h"
 #include "controller/model/owners.h"
 #include "controller/model/unannounced.h"
-#include "hash.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -905,74 +905,9 @@ move_to_ended(struct cluster *c, struct stage *stage)
     }
 }
 
-/* Does not depend on the order of hosts in 'traffic'. */
-static uint32_t
-digest_workers(const struct job *job)
-{
-    const struct shash_node *node;
-    uint32_t sum = 0;
-
-    SHASH_FOR_EACH (node, &job->traffic) {
-        const struct job_traffic *t = node->data;
-
-        sum += hash_bytes(t->workers, sizeof t->workers, t->host->index);
-    }
-    return sum;
-}
-
-static uint32_t
-digest_stage(const struct stage *stage)
-{
-    uint32_t digest = hash_string(stage->cojob_name, stage->rung);
-
-    digest = hash_add64(digest, stage->began);
-    digest = hash_add64(digest, stage->iterations);
-    digest = hash_double(stage->trials.eta, digest);
-    digest = hash_add64(digest, stage->trials.order);
-    digest = hash_add64(digest, stage->trials.to_come);
-    for (size_t i = 0; i < stage->trials.n; i++) {
-        digest = hash_add64(digest, stage->trials.rungs[i].iterations);
-    }
-    digest = hash_double(stage->cojob->weight, digest);
-    digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
-                         digest);
-    digest = hash_add64(digest, stage->cojob->uid);
-    for (size_t i = 0; i < stage->n_jobs; i++) {
-        const struct job *job = stage->jobs[i];
-
-        digest = hash_string(job->name, digest);
-        digest = hash_add64(digest, job->live);
-        digest = hash_add64(digest, job->began);
-        digest = hash_add64(digest, job->model_bytes);
-        digest = hash_add(digest, digest_workers(job));
-    }
-    return digest;
-}
-
-/* Returns a hash of the running stages, their jobs and these jobs' hosts, as
- * the intent gives them. */
-static uint32_t
-digest_stages(const struct cluster *c)
-{
-    struct stage **stages;
-    uint32_t digest = 0;
-    size_t n;
-
-    stages = cluster_running_stages(c, &n);
-    for (size_t i = 0; i < n; i++) {
-        digest = hash_add(digest, digest_stage(stages[i]));
-    }
-    free(stages);
-    return hash_finish(digest, n);
-}
-
 /* Ends the copy of the intent: removes the cojobs, jobs and stages that were
- * not added since cluster_intent_begin().
- *
- * A search announces its jobs with all their hosts, and then the stage.  An
- * order that is computed between the two would be sent to all these hosts
- * without effect, and the order of the stage would wait behind it.  So only a
- * change of a running stage counts as urgent. */
+ * not added since cluster_intent_begin().  Only a change of a running stage
+ * is urgent. */
 void
 cluster_intent_end(struct cluster *c)
 {
@@ -1011,7 +946,7 @@ cluster_intent_end(struct cluster *c)
         }
     }
     c->known = true;
-    digest = digest_stages(c);
+    digest = intent_digest(c);
     if (digest != c->digest) {
         c->digest = digest;
         c->changes++;
