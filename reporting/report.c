@@ -2,6 +2,7 @@
 
 #include "reporting/report.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -64,6 +65,8 @@ policy_destroy_contents(struct report_policy *p)
     free(p->failure);
     free(p->bound_kind);
     free(p->queues);
+    free(p->remark);
+    cJSON_Delete(p->details);
     free(p->tcp_congestion_control);
     free(p->figures);
 }

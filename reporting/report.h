@@ -94,32 +94,14 @@ struct report_cojob {
                                  * meanwhile. */
 };
 
-/* Effects of faults that a lab caused (lab/run/faults.h). */
-struct report_ha {
-    unsigned int faults;        /* Number of faults. */
-    unsigned int back;          /* Faults after which hosts got an order
-                                 * again. */
-    double order_back_s;        /* Longest time until then, seconds. */
-    unsigned int switch_changes;        /* Changes received by the switch. */
-    unsigned int switch_refused;        /* Role requests and changes that it
-                                         * refused. */
-    unsigned int double_masters;        /* Changes that it accepted from a
-                                         * connection that was not primary. */
-    unsigned int same_leads;    /* Samples in which two controllers had the
-                                 * same generation. */
-    double overlap_s;           /* Longest time with two active controllers,
-                                 * seconds. */
-    unsigned int flows_flushed; /* Flows that the switch lost. */
-    unsigned int stages_lost;   /* Ended stages that are missing in the
-                                 * database. */
-};
-
 /* A figure of the simulator. */
 struct report_figure {
     const char *title;
     int width; /* Characters in a table. */
     int decimals;
 };
+
+struct cJSON;
 
 /* The run of one policy. */
 struct report_policy {
@@ -158,7 +140,9 @@ struct report_policy {
     unsigned int restarts;      /* Restarts of daemons. */
     unsigned int stalls;        /* Stalls of jobs
                                  * (lab/measure/stall-watch.h). */
-    struct report_ha ha;
+    char *remark;               /* One line about the run, or NULL. */
+    struct cJSON *details;      /* Members of the policy in the JSON that only
+                                 * this kind of run has, or NULL. */
     double startup_s;           /* Sum over the jobs of searches of the seconds
                                  * from the begin of the search until the job
                                  * can train. */
