@@ -38,9 +38,6 @@ static const struct command commands[] = {
       "Print what was observed on one page: jobs, shared links, waiting, and "
       "what an order would have saved.",
       cmd_report },
-    { "support", "[--hours N] [FILE]",
-      "Make an archive of state, configuration and logs, without secrets.",
-      cmd_support },
     { "order", "[--format table|json]",
       "List the stages in the order in which they get the network.",
       cmd_view },
