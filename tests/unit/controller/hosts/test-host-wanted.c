@@ -38,10 +38,8 @@ add_job(struct fixture *f, struct cojob *cojob, const char *name, int rank)
     return job;
 }
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
     struct cojob *cojob;
 
     f->c = cluster_create();
@@ -52,19 +50,12 @@ set_up(void **state)
     cluster_intent_end(f->c);
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     cluster_destroy(f->c);
     policy_destroy(f->policy);
-    free(f);
-    return 0;
 }
 
 static void

@@ -44,11 +44,8 @@ end(struct controller *ctl)
     cluster_destroy(ctl->c);
 }
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     test_server_init(&f->server, &database_hosts);
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
@@ -57,23 +54,16 @@ set_up(void **state)
         begin(&f->a, f->server.remote);
         begin(&f->b, f->server.remote);
     }
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     if (f->server.file) {
         end(&f->a);
         end(&f->b);
     }
     policy_destroy(f->policy);
     test_server_uninit(&f->server);
-    free(f);
-    return 0;
 }
 
 /* Runs one iteration of the loop of 'ctl', which leads with 'generation'

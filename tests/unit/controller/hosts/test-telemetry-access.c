@@ -97,33 +97,23 @@ struct fixture {
     struct jsonrpc *agents[3];
 };
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
     snprintf(f->socket, sizeof f->socket, "unix:/tmp/sct-telemetry-%ld",
              (long) getpid());
     f->c = cluster_create();
     assert_no_error(telemetry_create(f->socket, 2, f->c, &f->t));
     telemetry_run(f->t, true);
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < ARRAY_SIZE(f->agents); i++) {
         jsonrpc_close(f->agents[i]);
     }
     telemetry_destroy(f->t);
     cluster_destroy(f->c);
-    free(f);
-    return 0;
 }
 
 /* Lets agent 'i', which connects if it is not, report 'text'. */

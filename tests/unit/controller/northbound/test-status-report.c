@@ -28,11 +28,8 @@ struct fixture {
     struct status_facts facts;
 };
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     f->c = cluster_create();
     for (int i = 0; i < 8; i++) {
         char name[] = { 'h', '0' + i, '\0' };
@@ -41,21 +38,16 @@ set_up(void **state)
         host->connected = true;
         host->named = true;
     }
-    f->facts = (struct status_facts) {
-        .cluster = f->c, .intent_connected = true, .hosts_connected = true,
+    f->facts = (struct status_facts){
+        .cluster = f->c,
+        .intent_connected = true,
+        .hosts_connected = true,
     };
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     cluster_destroy(f->c);
-    free(f);
-    return 0;
 }
 
 static struct host *
