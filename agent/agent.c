@@ -216,7 +216,7 @@ on_job_end(struct job *job, void *a_)
 
     VLOG_INFO("%s: job has left this host", job->name);
     log_readers_job_end(a->logs, job);
-    job->told.at = 0; /* Its last counters are news. */
+    job->reported.at = 0; /* Its last counters are news. */
     send_telemetry(a);
     identity_clear_control_ports(a->identity,
                                  actuator_slot(a->actuator, job->name));
@@ -689,10 +689,12 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
 
     actuator_get_status(a->actuator, &status);
     host_facts_run(&a->facts, a->config, status.about, now);
-    smap_replace(health, "shim", status.connected ? "connected" : "away");
+    smap_replace(health, "shim",
+                 status.connected ? "connected" : "disconnected");
     smap_replace(health, "bypass", status.bypass ? "up" : "down");
     smap_replace(health, "telemetry",
-                 telemetry_is_connected(a->telemetry) ? "connected" : "away");
+                 telemetry_is_connected(a->telemetry) ? "connected"
+                                                      : "disconnected");
     host_row_cut(health);
     report_run(&a->report, a->loop->idl, txn, &facts, now);
 }

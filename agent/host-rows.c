@@ -227,7 +227,7 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     }
 }
 
-/* Looks at the row in 'idl'.  If it has changed since the last look, restarts
+/* Reads the row in 'idl'.  If it has changed since the last time, restarts
  * 'lease' and takes the row over, unless it is of an older generation than has
  * been seen.  Returns true if it was taken over. */
 bool

@@ -75,7 +75,7 @@ static const struct privilege {
 } privileges[] = {
     { CAP_NET_ADMIN, "CAP_NET_ADMIN",
       "keeping interfaces' queues, and joining the shim's in the kernel when "
-      "it is gone" },
+      "it is removed" },
     { CAP_BPF, "CAP_BPF", "the programs that know the job of each packet" },
     { CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "claims of network namespaces" },
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",

@@ -18,7 +18,7 @@
 
 /* Returns the value of an ethtool command that has one, 0 if unknown. */
 static uint32_t
-ask_value(const char *iface, uint32_t command)
+ethtool_value(const char *iface, uint32_t command)
 {
     struct ethtool_value value = { .cmd = command };
     struct ifreq ifr = { .ifr_data = (void *) &value };
@@ -31,8 +31,8 @@ write_iface(const char *iface, FILE *stream)
 {
     struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
     struct ifreq ifr = { .ifr_data = (void *) &info };
-    bool gro = ask_value(iface, ETHTOOL_GGRO);
-    bool lro = ask_value(iface, ETHTOOL_GFLAGS) & ETH_FLAG_LRO;
+    bool gro = ethtool_value(iface, ETHTOOL_GGRO);
+    bool lro = ethtool_value(iface, ETHTOOL_GFLAGS) & ETH_FLAG_LRO;
     int mtu = iface_mtu(iface);
 
     if (!iface_ioctl(iface, SIOCETHTOOL, &ifr)) {

@@ -73,7 +73,8 @@
  *
  * SHIM_BINS returns the bytes of a slot's job in each bin of SHIM_BIN_MS that
  * has ended, from number 'since' on, at most the last SHIM_MAX_BINS: a client
- * that asks once a second misses none.  The shim's clock numbers the bins.
+ * that requests them once a second misses none.  The shim's clock numbers the
+ * bins.
  *
  * SHIM_CONGESTION sets the law by which a shim divides its downlink, see
  * shim/cc/allocate.h.  A shim without congestion control ignores it.

@@ -177,9 +177,9 @@ moved_bps(const struct json *host, const struct json *before, const char *dir,
 static const char *
 host_state(const struct json *host)
 {
-    return (!member_number(host, "connected") ? "away"
-            : member_number(host, "bypass") ? "bypass"
-            : member_string(host, "state"));
+    return (!member_number(host, "connected") ? "disconnected"
+            : member_number(host, "bypass")   ? "bypass"
+                                              : member_string(host, "state"));
 }
 
 static struct svec

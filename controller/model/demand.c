@@ -310,7 +310,7 @@ find_iteration(struct job *job)
             const struct job_traffic *t = node->data;
             int64_t n = t->estimated_before + MAX(0, t->estimated);
 
-            if (!all && now > t->at + HOST_WORD_GONE_MS) {
+            if (!all && now > t->at + HOST_WORD_STALE_MS) {
                 continue;
             }
             reported = MAX(reported, t->progress.iteration);

@@ -523,7 +523,7 @@ static struct json *
 switch_to_json(const struct sw *sw)
 {
     static const char *const states[] = {
-        [DRIVER_DISCONNECTED] = "away",
+        [DRIVER_DISCONNECTED] = "disconnected",
         [DRIVER_REFUSED] = "refused",
         [DRIVER_WRITING] = "writing",
         [DRIVER_IN_SYNC] = "in sync",

@@ -37,12 +37,12 @@
  * next rung, times the root of that rung's iterations, over the work until it
  * is there, relative to the trial of the search that has most.  With the
  * chance itself, the work alone, or both, more trials have begun before a good
- * one has gone far, and a search reaches a target later.  The chance is the
- * probability of a normal distribution around the predicted metric to be among
- * the best 1 / eta of the metrics that were seen at the rung and of those that
- * are predicted of the trials on their way to it.  A trial without a
- * prediction has the chance 1 / eta.  Few others are weak evidence, so that
- * one counts as eta of them.
+ * one has done many iterations, and a search reaches a target later.  The
+ * chance is the probability of a normal distribution around the predicted
+ * metric to be among the best 1 / eta of the metrics that were seen at the
+ * rung and of those that are predicted of the trials on their way to it.  A
+ * trial without a prediction has the chance 1 / eta.  Few others say little,
+ * so that one counts as eta of them.
  *
  *    struct trial trials[8] = { { .rung = rung, .work = work } };
  *

@@ -221,7 +221,7 @@ class NewerLeader(Switch):
 
 
 class NoHello(Switch):
-    state = "away"
+    state = "disconnected"
 
     async def begin(self, out):
         pass
@@ -229,14 +229,14 @@ class NoHello(Switch):
 
 class EarlyMessage(Switch):
     """Answers before the handshake."""
-    state = "away"
+    state = "disconnected"
 
     async def begin(self, out):
         out.write(message(FEATURES, features(0x13)))
 
 
 class OldVersion(Switch):
-    state = "away"
+    state = "disconnected"
 
     async def begin(self, out):
         out.write(message(HELLO, version=1))
@@ -244,7 +244,7 @@ class OldVersion(Switch):
 
 class WrongVersion(Switch):
     """Sends messages in a version that was not negotiated."""
-    datapath, state = 0x14, "away"
+    datapath, state = 0x14, "disconnected"
 
     async def answer(self, out, kind, xid, body):
         out.write(message(FEATURES, features(self.datapath), xid, version=9))
@@ -260,7 +260,7 @@ class UnknownType(Switch):
 
 
 class ShortLength(Switch):
-    state = "away"
+    state = "disconnected"
 
     async def answer(self, out, kind, xid, body):
         out.write(message(FEATURES, features(0x16), xid, length=4))
@@ -268,7 +268,7 @@ class ShortLength(Switch):
 
 class LongLength(Switch):
     """Sends a header with too large a length, which breaks the framing."""
-    state = "away"
+    state = "disconnected"
 
     async def answer(self, out, kind, xid, body):
         out.write(message(FEATURES, b"\xff" * 65527, xid, length=65535))
@@ -332,7 +332,7 @@ class EndlessDump(Switch):
 
 class NoAnswer(Switch):
     """Stays connected without sending anything."""
-    state = "away"
+    state = "disconnected"
 
     async def answer(self, out, kind, xid, body):
         if kind == 2:

@@ -34,7 +34,7 @@ wanted() {
 wants() { wanted | grep -qxF -- "$1"; }
 events() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/intent.sock" \
-        Stagecoach_Intent Event what who why
+        Stagecoach_Intent Event what actor why
 }
 has_event() { events | grep -q -- "$1"; }
 start() {
@@ -61,12 +61,12 @@ grep -q '^1: pin large/0 from now on; "stagecoach undo 1"' "$dir/out" ||
 await "a pinned stage goes first" wants 'h0,{large/t0=0, small/t0=1}'
 await "the order's reason is the operator" asks controller/decisions \
     'rank 0 of 2, now before small/0: override (pin)","subject":"large/0"'
-me=$(sc overrides --format json | grep -o '"who":"[^"]*"')
+me=$(sc overrides --format json | grep -o '"actor":"[^"]*"')
 await "the audit has the user and the reason" \
     has_event '^pin,.*large/0: 1, for 3600 s: a demo'
 asks controller/decisions '"kind":"operator","reason":"pin: 1, for 3600 s: a demo","subject":"large/0"' ||
     fail "no decision of the pin"
-asks controller/decisions "${me#\"who\":}" || fail "no name in the decisions"
+asks controller/decisions "${me#\"actor\":}" || fail "no name in the decisions"
 sc overrides | grep -q '^ *1  *pin  *large/0 .* in force  *a demo' ||
     fail "overrides: $(sc overrides)"
 sc explain large/t0 >"$dir/out"
@@ -130,7 +130,7 @@ await "it has a row" has_row
 sc host remove h2 2>"$dir/out" && fail "a connected host is removed"
 grep -q 'h2: its agent is connected; ' "$dir/out" || fail "$(cat "$dir/out")"
 kill "$h2"
-await "its agent has gone" lists h2 away
+await "its agent has gone" lists h2 disconnected
 sc host remove h2 --reason 'sold' >"$dir/out" || fail "host remove"
 lists h2 && fail "a removed host is listed: $(sc hosts)"
 await "the audit has the removal" has_event '^remove,.*h2: rows deleted: sold'
@@ -144,7 +144,7 @@ pids="$pids $h2"
 await "it registers again" lists h2 connected
 await "it has a row again" has_row
 kill "$h2"
-await "its agent has gone again" lists h2 away
+await "its agent has gone again" lists h2 disconnected
 sc host remove h2 >/dev/null || fail "host remove again"
 wants "$natural" || fail "the other hosts: $(wanted)"
 

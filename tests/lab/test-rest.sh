@@ -63,10 +63,10 @@ EOF
 else
     echo "no promtool: the format is checked by rest-check.py alone"
 fi
-# Prints the changes in the audit: with which role, what, who, why.
+# Prints the changes in the audit: with which role, what, actor, why.
 changes() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/intent.sock" \
-        Stagecoach_Intent Event role what who why | tr -d '"'
+        Stagecoach_Intent Event role what actor why | tr -d '"'
 }
 changes >"$dir/events"
 grep -q "^operator,change,$(id -un),stage asha-9/0 begins" "$dir/events" ||

@@ -27,7 +27,7 @@ STATUS = {
     "jobs": 2, "observe": True,
     "observed_by": {"at": 1795313889450, "ended": 0, "id": 4,
                     "kind": "observe", "reason": "first week", "target": "",
-                    "until": 0, "who": "eva"},
+                    "until": 0, "actor": "eva"},
     "overrides": 1, "policy": "stage",
     "predicted": {"plain_mean_s": 924.5, "order_mean_s": 848.03,
                   "ratio": 0.9173, "stages": 2},
@@ -109,7 +109,7 @@ USERS_TEXT = [
 ]
 OVERRIDE = {"at": 1795313889450, "ended": 0, "id": 1, "kind": "pin",
             "reason": "a demo", "target": "large/0", "until": 1795317489450,
-            "who": "eva"}
+            "actor": "eva"}
 OVERRIDES_TEXT = [
     "id kind target by since until ended reason",
     "1 pin large/0 eva 2026-11-22 02:18:09 2026-11-22 03:18:09 in force "

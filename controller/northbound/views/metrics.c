@@ -131,9 +131,9 @@ put_controller(struct ds *out, const struct controller *ctl)
         "1 while the hosts database is connected.",
         hosts_db_answers(ctl->hosts));
     put(out, "database_members_silent", "gauge",
-        "Members of the databases that do not answer or have no leader.",
+        "Members of the databases that do not reply or have no leader.",
         database_members_alarms(ctl->intent_members, NULL)
-        + database_members_alarms(ctl->hosts_members, NULL));
+            + database_members_alarms(ctl->hosts_members, NULL));
     put(out, "databases_damaged", "gauge",
         "Databases of this machine that have lost rows to a damaged file.",
         database_folder_n_damaged(ctl->folder));
@@ -168,11 +168,12 @@ put_process(struct ds *out, const struct rest_counts *counts)
             "Largest resident memory of the controller so far.",
             usage.ru_maxrss * 1024.0);
     }
-    describe(out, "http_answers_total", "counter",
-             "HTTP requests answered, by class of the status.");
+    describe(out, "http_replies_total", "counter",
+             "HTTP replies, by class of the status.");
     for (int i = 2; i < 6; i++) {
-        ds_put_format(out, PREFIX "http_answers_total{class=\"%dxx\"} %"
-                      PRIu64"\n", i, counts->answers[i]);
+        ds_put_format(
+            out, PREFIX "http_replies_total{class=\"%dxx\"} %" PRIu64 "\n", i,
+            counts->replies[i]);
     }
     put(out, "http_refused_total", "counter",
         "HTTP requests of unauthorized clients.", counts->refused);
