@@ -36,7 +36,7 @@
  * change:
  *
  *    kernel               Release of the running kernel.
- *    shim_NAME            NAME of shim/about.h, while the shim is connected.
+ *    shim_NAME            NAME of SHIM_ABOUT, while the shim is connected.
  *    certificate          Common name of the agent's certificate.
  *    certificate_expires  Milliseconds since the epoch.
  *    tc                   Number of interfaces of --tc.

@@ -90,7 +90,7 @@ struct actuator_status {
     uint64_t rate_bps;     /* Rate of the uplink, bit/s; 0 if unknown. */
     uint64_t queued_bytes; /* Now in the shim's queues; not a counter. */
     const struct shim_stats *stats; /* Last reply of the shim, or NULL. */
-    const char *about; /* Its lines "NAME VALUE", see shim/about.h; ""
+    const char *about; /* Its lines "NAME VALUE", see SHIM_ABOUT; ""
                         * while unknown. */
     const struct traffic_totals *totals; /* Counted by this agent. */
 };
