@@ -368,7 +368,6 @@ main(int argc, char *argv[])
     ctl.decide = decide_create(ctl.cluster, ctl.log);
     ctl.folder = database_folder_create(o.dbdir);
     overrides_init(&ctl.overrides);
-    ctl.observe = o.observe;
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
                                   &ctl.overrides, ctl.log);
     ctl.controllers = controllers_create(o.intent, o.telemetry);

@@ -359,7 +359,7 @@ check_controller(struct cluster *c, const struct json *status, int64_t now)
     }
     if (member_number(status, "observe")) {
         findings_add(c->findings, FINDING_NOTE, "controller",
-                     "stagecoach undo, or start it without --observe",
+                     "stagecoach undo",
                      "observe mode: no order is sent to hosts");
     }
     for (size_t i = 0; i < list->array.n; i++) {

@@ -337,7 +337,7 @@ print_estimates(const struct json *json)
                      "gain        mean of the last", "measured_mean_s");
 }
 
-/* Prints since when, and by which operator or option, no order is applied. */
+/* Prints since when, and by which operator, no order is applied. */
 static void
 print_observe(const struct json *json)
 {
@@ -346,9 +346,6 @@ print_observe(const struct json *json)
     struct tm tm;
     char text[32] = "";
 
-    if (!member_number(json, "observe")) {
-        return;
-    }
     if (at && localtime_r(&at, &tm)) {
         strftime(text, sizeof text, "%F %T", &tm);
         printf("observing   since %s, by %s%s%s: no order is sent to "
@@ -356,8 +353,6 @@ print_observe(const struct json *json)
                text, member_string(by, "actor"),
                *member_string(by, "reason") ? ", " : "",
                member_string(by, "reason"));
-    } else {
-        printf("observing   by --observe: no order is sent to hosts\n");
     }
 }
 

@@ -157,23 +157,6 @@ sc status | grep -q '^observing  *since .*first week' ||
 sc undo >/dev/null || fail "undo observe"
 await "hosts get all jobs again" wants "$natural"
 
-# A controller with --observe leaves the hosts alone permanently.
-pid=$(cat "$dir/run/controller.pid")
-kill "$pid"
-await "the controller ends" gone "$pid"
-"$BUILD/controller/stagecoach-controller" --observe \
-    --policy="$dir/policy.json" -vconsole:off -vsyslog:off &
-observer=$!
-pids="$pids $observer"
-await "with --observe hosts get no job" wants 'h0,{}'
-await "status reports --observe" asks controller/status '"observe":true'
-sc undo 2>/dev/null && fail "--observe is undone"
-sc status | grep -q '^observing  *by --observe: ' || fail "$(sc status)"
-kill "$observer"
-await "it ends" gone "$observer"
-start
-await "one without it orders again" wants "$natural"
-
 # whatif: the history is simulated under other policies.
 sc stage end --cojob large --rung 0
 sc stage end --cojob small --rung 0

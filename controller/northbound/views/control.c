@@ -280,7 +280,7 @@ show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
 bool
 control_observes(const struct controller *ctl)
 {
-    return ctl->observe || overrides_observe(&ctl->overrides);
+    return overrides_observe(&ctl->overrides);
 }
 
 /* Returns NULL, or an error if this controller is not the leader and thus does
