@@ -24,6 +24,7 @@
 #include "lockfile.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "ovs-built.h"
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
@@ -187,7 +188,7 @@ main(int argc, char *argv[])
     if (error) {
         ovs_fatal(0, "%s", error);
     }
-    daemonize_start(false);
+    DAEMONIZE_START();
     lockfile = lock_host(&config);
     drop_privileges();
     unixctl = open_unixctl(&config);

@@ -35,6 +35,7 @@
 #include "latch.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "ovs-built.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "unixctl.h"
@@ -342,7 +343,7 @@ main(int argc, char *argv[])
         error = topology_read(o.topology, &topology);
     }
     exit_on(error);
-    daemonize_start(false);
+    DAEMONIZE_START();
 
     if (unixctl_server_create(o.unixctl, &unixctl)) {
         exit_on(xasprintf("%s: cannot listen there", o.unixctl));
