@@ -10,11 +10,13 @@
  * Under a scheme that moves samples between workers (schemes/steal.h), or that
  * sends a message when a gradient is not needed any more, a worker must
  * receive messages during an iteration.  It computes a piece of a few samples
- * at a time and receives in between, and while it emulates a slower machine.
- * The gradients of the pieces are added up, weighted by their samples.  Small
- * pieces cost more, because the weights are read for each; large ones leave
- * less to take over. */
+ * at a time, in a thread of its own, and receives meanwhile.  The gradients of
+ * the pieces are added up, weighted by their samples.  Small pieces cost more,
+ * because the weights are read for each; large ones leave less to take
+ * over. */
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +33,11 @@
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/steal.h"
 #include "trainer/schemes/sync.h"
+
+/* While a piece is computed, its end is looked for after this time, and later
+ * at intervals of a part of the time since its begin. */
+#define POLL_US 200
+#define POLL_PART 64
 
 struct exchange {
     struct ps_client *client;
@@ -221,28 +228,57 @@ receive_messages(struct loop *loop, int64_t until_us)
     return result;
 }
 
-/* Adds the gradient of 'n' samples from number 'first' of the batch. */
+struct piece {
+    struct loop *loop;
+    uint32_t first, n; /* Samples of the batch. */
+    double loss;
+    atomic_bool done;
+};
+
+/* Adds the gradient of a piece. */
+static void *
+add_piece(void *piece_)
+{
+    struct piece *p = piece_;
+    struct loop *loop = p->loop;
+    struct model *model = loop->model;
+
+    dataset_fill(loop->data, loop->o->seed,
+                 loop->progress.iteration * loop->o->batch + p->first, p->n,
+                 loop->batch);
+    model_gradient(model, loop->batch, NULL, NULL, &p->loss);
+    batch_size_aggregate(model->n_parameters, p->n, model->gradient,
+                         loop->exchange->sum);
+    p->done = true;
+    return NULL;
+}
+
+/* Computes 'n' samples from number 'first' of the batch, and takes messages
+ * meanwhile and until the emulated machine is done. */
 static enum ps_result
 compute_piece(struct loop *loop, uint32_t first, uint32_t n)
 {
     struct exchange *e = loop->exchange;
-    const struct options *o = loop->o;
-    struct model *model = loop->model;
+    struct piece piece = { .loop = loop, .first = first, .n = n };
+    int64_t now = clock_monotonic_us(), began = now, end;
     enum ps_result result;
-    int64_t end;
-    double loss;
+    pthread_t thread;
 
     pace_step(loop->pace);
     end = pace_end_us(loop->pace, n);
-    dataset_fill(loop->data, o->seed,
-                 loop->progress.iteration * o->batch + first, n, loop->batch);
-    model_gradient(model, loop->batch, NULL, NULL, &loss);
-    batch_size_aggregate(model->n_parameters, n, model->gradient, e->sum);
-    e->step.n += n;
-    e->step.loss += loss;
+    loop->error = thread_start(&thread, "worker", add_piece, &piece);
+    if (loop->error) {
+        return PS_FAILED;
+    }
     do {
-        result = receive_messages(loop, end);
-    } while (result == PS_OK && clock_monotonic_us() < end && !is_obsolete(e));
+        result = receive_messages(
+            loop,
+            piece.done ? end : now + POLL_US + (now - began) / POLL_PART);
+        now = clock_monotonic_us();
+    } while (result == PS_OK && (!piece.done || now < end) && !is_obsolete(e));
+    pthread_join(thread, NULL);
+    e->step.n += n;
+    e->step.loss += piece.loss;
     return result;
 }
 

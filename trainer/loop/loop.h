@@ -28,8 +28,8 @@
  *    at the target: pause, idle until there is a new target, resume
  *    end, uninit
  *
- * loop_run() blocks until the end.  One thread; an exchange may have others
- * of its own, which do not touch struct loop. */
+ * loop_run() blocks until the end.  One thread; an exchange may have others.
+ * Of struct loop, they use data, model and batch, while the first does not. */
 
 #include <stdbool.h>
 #include <stdint.h>
