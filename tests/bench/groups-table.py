@@ -40,12 +40,12 @@ def measure(schemes, n_slow=0, delay=0.0, reports=True):
              *schemes], check=True, capture_output=True, text=True).stdout)
             for order in ORDERS]
     return {scheme: {key: sum(run[scheme][key] for run in runs) / len(runs)
-                     for key in ("batch_s", "to_loss_s", "accuracy")}
+                     for key in ("step_s", "to_loss_s", "accuracy")}
             for scheme in schemes}
 
 
 def relative(outcome, none):
-    return {"time": round(outcome["batch_s"] / none["batch_s"], 3),
+    return {"time": round(outcome["step_s"] / none["step_s"], 3),
             "to_loss": round(outcome["to_loss_s"] / none["to_loss_s"], 3),
             "accuracy_loss": round(none["accuracy"] - outcome["accuracy"], 4)}
 

@@ -12,6 +12,13 @@
 # fastest is the one least disturbed by other programs.  Each store is run
 # equally often, one after the other in turn.  Quality: small data, whole
 # epochs, and the same number of epochs.
+#
+# Nodes: so that two processors can show eight nodes of four threads, a sample
+# takes COST_US for each thread of its node at least: a node makes as many
+# samples a second whatever its threads, unless it waits.  Messages are real.
+# Time that a thread waits for them counts as time of its samples, which favours
+# stores that wait.  A figure is the samples a second of all nodes / those of
+# one node under localize with as many threads.
 import json
 import subprocess
 import sys
@@ -19,6 +26,8 @@ import sys
 PORT = 4100
 LIMIT_S = 60                    # Of one run.
 NODES = (1, 2, 4, 8)            # Numbers of nodes for the time of an epoch.
+THREADS = (1, 4)
+COST_US = 100
 trainer, prefix = sys.argv[1:3]
 wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
 
@@ -28,8 +37,6 @@ MF_BIG = MF + ["--samples", "2000000", "--rows", "8000", "--columns", "4000"]
 KGE = ["--task", "knowledge", "--learning-rate", "0.1", "--negatives", "4"]
 RESCAL = KGE + ["--embedding", "rescal", "--dimension", "100", "--entities",
                 "5000", "--relations", "100", "--samples", "200000"]
-COMPLEX = KGE + ["--embedding", "complex", "--dimension", "100", "--entities",
-                 "5000", "--relations", "100", "--samples", "200000"]
 W2V = ["--task", "skipgram", "--learning-rate", "0.025", "--dimension", "100",
        "--negatives", "5"]
 W2V_BIG = W2V + ["--samples", "1000000", "--vocabulary", "20000"]
@@ -94,6 +101,28 @@ def judge(task, store, more=()):
     return quality
 
 
+GRID = {"mf": MF_BIG, "kge": RESCAL + ["--dimension", "10"]}
+STAYING = ["classic", "classic-local", "ssp", "essp"]
+
+
+def grid():
+    """Returns samples a second, relative, by task, threads, store and
+    nodes."""
+    rates = {}
+    for task, arguments in GRID.items():
+        for threads in THREADS:
+            cells = {
+                f"{store}-{n}": 1 / measure(
+                    f"{task} x {threads}", store, n, arguments + [
+                        "--sample-cost-us", str(COST_US * threads),
+                        "--threads", str(threads)], 1, 2)["us"]
+                for store in ["localize", *STAYING] for n in NODES}
+            rates[f"{task}_x{threads}"] = {
+                cell: round(rate / cells["localize-1"], 3)
+                for cell, rate in cells.items()}
+    return rates
+
+
 REPEATS = 2
 ABLATION = ["classic", "classic-local", "localize-messages"]
 STATIC = ["classic", "classic-local"]
@@ -103,7 +132,6 @@ SPEED = [
     ("mf", MF_BIG, ["ssp", "essp"], 2, 3),
     ("mf", MF_BIG, ABLATION, 2, 2),
     ("kge", RESCAL, ["localize"] + ABLATION, 2, 2),
-    ("kge-complex", COMPLEX, ["localize", "classic"], 2, 2),
     ("w2v", W2V_BIG, ["localize"] + ABLATION, 2, 2),
     # As strong as stores whose keys stay can be: many samples in a message,
     # and the next ones on their way.  Keys that move may be used alike.
@@ -119,7 +147,6 @@ STORES = ["localize", "localize-messages", "classic", "classic-local", "ssp",
 
 def main():
     times = {}
-    scale = {}
     for name, arguments, stores, limit_s, n_epochs in SPEED:
         if wanted and name not in wanted:
             continue
@@ -127,12 +154,10 @@ def main():
             us = measure(name, store, 4, arguments, limit_s, n_epochs)
             before = times.get((name, store), us)
             times[name, store] = {k: min(us[k], before[k]) for k in us}
-    if not wanted or "scale" in wanted:
-        for n in NODES:
-            scale[n] = measure("mf", "localize", n, MF_BIG, 0, 8)
-            scale["slow", n] = measure(
-                "mf, each sample at least 2 us", "localize", n,
-                MF_BIG + ["--sample-cost-us", "2"], 0, 3)
+    one = None
+    if not wanted or "one" in wanted:
+        one = measure("mf", "localize", 1, MF_BIG, 0, 8)
+    nodes = grid() if not wanted or "nodes" in wanted else None
     qualities = {}
     batched = {}
     for task in SMALL:
@@ -175,8 +200,12 @@ def main():
             "mf_vs_ssp": ratio("mf", "ssp"),
             "mf_vs_essp": ratio("mf", "essp"),
             "mf_vs_manual": round(1 / manual, 2) if manual else None,
-            "updates_per_core_m": round(1 / scale[1]["cpu_us"], 2)
-            if scale else None,
+            "updates_per_core_m": one and round(1 / one["cpu_us"], 2),
+            "moving_8": nodes and min(r["localize-8"] for r in nodes.values()),
+            "classic_8": nodes and max(r["classic-8"] for r in nodes.values()),
+            "staying_8": nodes and max(
+                r[f"{store}-8"] / r["localize-8"]
+                for r in nodes.values() for store in STAYING),
             "quality_spread": max(spreads.values()) if spreads else None,
         },
         "baseline": {
@@ -184,13 +213,7 @@ def main():
                    for key, t in times.items()},
             "cpu_us": {"%s, %s" % key: round(t["cpu_us"], 4)
                        for key, t in times.items()},
-            "kge_complex_vs_classic": ratio("kge-complex", "classic"),
-            "mf_localize_us_by_nodes": {
-                str(n): round(scale[n]["us"], 4) for n in NODES
-            } if scale else None,
-            "mf_localize_us_by_nodes_of_2_us": {
-                str(n): round(scale["slow", n]["us"], 4) for n in NODES
-            } if scale else None,
+            "nodes": nodes,
             "exchange": EXCHANGE,
             "qualities": qualities,
             "qualities_batched": batched,

@@ -93,7 +93,7 @@ UNIT_TEST(lbbsp_resumes_with_the_sizes_of_its_checkpoint)
         assert_null(checkpoint_write(dir, &hello, before.spec.class,
                                      before.sync, LAST));
         cluster_resume(&after, schemes[i], dir);
-        assert_memory_equal(after.n, before.n, sizeof before.n);
+        assert_memory_equal(after.share, before.share, sizeof before.share);
 
         /* Nor does the second iteration begin with equal sizes. */
         cluster_run(&after, 3);
