@@ -15,7 +15,7 @@ two processors, so flexrr is the fastest of some numbers of pieces; "linear" is
 without that cost.  Each scheme has the one of RATES, learning rates, with which
 it is fastest in the mean of SEEDS.  Figures are times to a loss / that of
 LB-BSP; "gain": of a batch, bsp / LB-BSP; "updates": batches to the loss / those
-of bsp."""
+of bsp; "predictors": a step under other predictors / under narx, 32_changing."""
 
 import json
 import random
@@ -27,8 +27,10 @@ import tempfile
 PIECE = 22.7                    # Samples: "launch_samples" of schemes-cost.
 RATES, TARGET = (0.2, 0.4, 0.8), 1.4
 BATCHES = 90
+NEVER = {"to_loss_s": 1e9, "to_loss": 1e9}
 SEEDS = (1, 2)
 OTHERS = ["bsp", "static", "ssp", "essp", "asp", "backup"]
+PREDICTOR = "lbbsp-cpu,predictor="
 GPUS = json.load(open("trainer/balance/profiles/gpu-4.json"))["workers"]
 
 
@@ -58,8 +60,8 @@ def run(file, n, samples, rate, target, schemes):
                                        seed, 1)), *schemes],
         check=True, capture_output=True, text=True).stdout) for seed in SEEDS]
     return {s: {"rate": rate, **{
-        key: round(statistics.mean(r[s].get(key, 1e9) for r in runs), 4)
-        for key in ("step_s", "to_loss_s", "to_loss")}} for s in schemes}
+        key: round(statistics.mean((NEVER | r[s])[key] for r in runs), 4)
+        for key in ("step_s", *NEVER)}} for s in schemes}
 
 
 def measure(machines, samples, schemes, rates=RATES, target=TARGET):
@@ -74,7 +76,7 @@ def measure(machines, samples, schemes, rates=RATES, target=TARGET):
                     file.name, len(machines), samples, rate, target,
                     [s.replace("static", "static,ratios=" + ratios)
                      for s in schemes]).items():
-                name = scheme.split(",")[0]
+                name = scheme.removeprefix(PREDICTOR).split(",")[0]
                 if outcome["to_loss_s"] < fastest.get(name, outcome)[
                         "to_loss_s"] + 1e-9:
                     fastest[name] = outcome | {"scheme": scheme[:20]}
@@ -102,9 +104,15 @@ def compare(kind):
     figures = {name: {scheme: round(o["to_loss_s"] / row[ours]["to_loss_s"], 3)
                       for scheme, o in row.items() if scheme != ours}
                for name, row in table.items() if len(row) > 2}
+    if kind == "cpu":
+        row = table["predictors"] = measure(
+            changing(cpus(32)), 64, [PREDICTOR + p for p in (
+                "memoryless", "ema", "arima", "rnn", "lstm", "narx")], (0.8,))
+        figures["predictors"] = {p: round(o["step_s"] / row["narx"]["step_s"], 3)
+                                 for p, o in row.items() if p != "narx"}
     figures["gain"] = {
         name: round(row["bsp"]["step_s"] / row[ours]["step_s"], 3)
-        for name, row in table.items()}
+        for name, row in table.items() if ours in row}
     row = next(iter(table.values()))
     figures["updates"] = {
         s: round(row[s]["to_loss"] / row["bsp"]["to_loss"], 3)

@@ -93,11 +93,11 @@ def measure(name, store, n, arguments, limit_s, n_epochs):
     return {"us": us, "cpu_us": cpu_us}
 
 
-def judge(task, store, more=()):
-    quality = run(store, 4, SMALL[task], ["--eval-every", "1000000", *more])[
-        0][-1][QUALITY[task]]
-    print("%s, %s%s: %s %.4g" % (task, store, " " * bool(more) + " ".join(
-        more), QUALITY[task], quality), file=sys.stderr, flush=True)
+def judge(task, store):
+    quality = run(store, 4, SMALL[task], ["--eval-every", "1000000"])[0][-1][
+        QUALITY[task]]
+    print("%s, %s: %s %.4g" % (task, store, QUALITY[task], quality),
+          file=sys.stderr, flush=True)
     return quality
 
 
@@ -159,14 +159,10 @@ def main():
         one = measure("mf", "localize", 1, MF_BIG, 0, 8)
     nodes = grid() if not wanted or "nodes" in wanted else None
     qualities = {}
-    batched = {}
     for task in SMALL:
         if not wanted or "quality" in wanted:
             stores = STORES + (["manual"] if task == "mf" else [])
             qualities[task] = {s: judge(task, s) for s in stores}
-            batched[task] = {
-                s: judge(task, s, ["--exchange", EXCHANGE[task]])
-                for s in ["classic"] + ["localize"] * (task != "mf")}
 
     def ratio(task, of, what="us"):
         if not {(task, of), (task, "localize")} <= set(times):
@@ -216,7 +212,6 @@ def main():
             "nodes": nodes,
             "exchange": EXCHANGE,
             "qualities": qualities,
-            "qualities_batched": batched,
             "spreads": spreads,
         },
     }))
