@@ -198,7 +198,7 @@ def main():
             "mf_vs_manual": round(1 / manual, 2) if manual else None,
             "updates_per_core_m": one and round(1 / one["cpu_us"], 2),
             "moving_8": nodes and min(r["localize-8"] for r in nodes.values()),
-            "classic_8": nodes and max(r["classic-8"] for r in nodes.values()),
+            "classic_2": nodes and max(r["classic-2"] for r in nodes.values()),
             "staying_8": nodes and max(
                 r[f"{store}-8"] / r["localize-8"]
                 for r in nodes.values() for store in STAYING),

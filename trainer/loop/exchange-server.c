@@ -53,6 +53,8 @@ struct exchange {
     float *sum;                 /* Sum of the gradients of 'step.n' samples. */
     struct loop_step step;      /* Samples computed so far. */
     bool skipped;               /* The scheme would drop the gradient. */
+    uint32_t first, n;          /* Samples of the piece. */
+    atomic_bool done;           /* The piece is computed. */
 };
 
 static void
@@ -228,57 +230,49 @@ receive_messages(struct loop *loop, int64_t until_us)
     return result;
 }
 
-struct piece {
-    struct loop *loop;
-    uint32_t first, n; /* Samples of the batch. */
-    double loss;
-    atomic_bool done;
-};
-
 /* Adds the gradient of a piece. */
 static void *
-add_piece(void *piece_)
+add_piece(void *loop_)
 {
-    struct piece *p = piece_;
-    struct loop *loop = p->loop;
+    struct loop *loop = loop_;
+    struct exchange *e = loop->exchange;
     struct model *model = loop->model;
+    double loss;
 
     dataset_fill(loop->data, loop->o->seed,
-                 loop->progress.iteration * loop->o->batch + p->first, p->n,
+                 loop->progress.iteration * loop->o->batch + e->first, e->n,
                  loop->batch);
-    model_gradient(model, loop->batch, NULL, NULL, &p->loss);
-    batch_size_aggregate(model->n_parameters, p->n, model->gradient,
-                         loop->exchange->sum);
-    p->done = true;
+    model_gradient(model, loop->batch, NULL, NULL, &loss);
+    batch_size_aggregate(model->n_parameters, e->n, model->gradient, e->sum);
+    e->step.n += e->n;
+    e->step.loss += loss;
+    e->done = true;
     return NULL;
 }
 
-/* Computes 'n' samples from number 'first' of the batch, and takes messages
- * meanwhile and until the emulated machine is done. */
+/* Computes the piece, and takes messages meanwhile and until the emulated
+ * machine is done. */
 static enum ps_result
-compute_piece(struct loop *loop, uint32_t first, uint32_t n)
+compute_piece(struct loop *loop)
 {
     struct exchange *e = loop->exchange;
-    struct piece piece = { .loop = loop, .first = first, .n = n };
     int64_t now = clock_monotonic_us(), began = now, end;
     enum ps_result result;
     pthread_t thread;
 
     pace_step(loop->pace);
-    end = pace_end_us(loop->pace, n);
-    loop->error = thread_start(&thread, "worker", add_piece, &piece);
+    end = pace_end_us(loop->pace, e->n);
+    e->done = false;
+    loop->error = thread_start(&thread, "worker", add_piece, loop);
     if (loop->error) {
         return PS_FAILED;
     }
     do {
         result = receive_messages(
-            loop,
-            piece.done ? end : now + POLL_US + (now - began) / POLL_PART);
+            loop, e->done ? end : now + POLL_US + (now - began) / POLL_PART);
         now = clock_monotonic_us();
-    } while (result == PS_OK && (!piece.done || now < end) && !is_obsolete(e));
+    } while (result == PS_OK && (!e->done || now < end) && !is_obsolete(e));
     pthread_join(thread, NULL);
-    e->step.n += n;
-    e->step.loss += piece.loss;
     return result;
 }
 
@@ -299,10 +293,8 @@ compute_pieces(struct loop *loop, struct loop_step *step)
     steal_begin(&e->steal, loop->o->rank, e->steals ? loop->o->n_workers : 1,
                 loop->progress.iteration, loop->share.first, loop->share.n);
     while (result == PS_OK && !steal_idle(&e->steal) && !is_obsolete(e)) {
-        uint32_t first, n;
-
-        if (steal_next(&e->steal, piece, &first, &n)) {
-            result = compute_piece(loop, first, n);
+        if (steal_next(&e->steal, piece, &e->first, &e->n)) {
+            result = compute_piece(loop);
         } else if (!steal_idle(&e->steal)) {
             result = receive_messages(loop, INT64_MAX);
         }
