@@ -77,8 +77,8 @@ def measure(machines, samples, schemes, rates=RATES, target=TARGET):
                     [s.replace("static", "static,ratios=" + ratios)
                      for s in schemes]).items():
                 name = scheme.removeprefix(PREDICTOR).split(",")[0]
-                if outcome["to_loss_s"] < fastest.get(name, outcome)[
-                        "to_loss_s"] + 1e-9:
+                if outcome["to_loss_s"] <= fastest.get(name, outcome)[
+                        "to_loss_s"]:
                     fastest[name] = outcome | {"scheme": scheme[:20]}
     print(len(machines), fastest, file=sys.stderr)
     return fastest
