@@ -25,6 +25,7 @@
 #define INTERRUPT_MS 1000       /* Time from a signal to the search until
                                  * SIGKILL of its jobs. */
 #define STOP_MS 5000            /* From "stop" to SIGTERM. */
+#define NEVER "1000000000000"   /* Iterations: only the last checkpoint. */
 #define WAKE_MS 250             /* Interval of checks of time limits. */
 
 /* A team, and what it reports.  The progress of a job is that of its slowest
@@ -37,7 +38,8 @@ struct job {
     struct team_config team_config; /* Of the team, and what it has: */
     struct words of_servers, of_workers;
     const struct search_host **hosts;
-    int n; /* Processes. */
+    int n;            /* Processes. */
+    char *checkpoint; /* Folder, or NULL. */
 
     bool failed;
     char *error;    /* The reason, or NULL. */
@@ -103,6 +105,12 @@ add_arguments(struct job *job)
     if (spec->sync) {
         words_add(&job->of_servers, message("--sync=%s", spec->sync));
     }
+    if (job->checkpoint) {
+        words_add(&job->of_servers,
+                  message("--checkpoint=%s", job->checkpoint));
+        words_add(&job->of_servers, duplicate("--checkpoint-every=" NEVER));
+        words_add(&job->of_servers, duplicate("--no-resume"));
+    }
     add_worker_arguments(&job->of_workers, job);
     if (spec->congestion) {
         words_add(&job->of_servers,
@@ -155,6 +163,10 @@ job_init(struct job *job, const struct search_config *config, int index)
     p = job->trial.placement;
     snprintf(job->name, sizeof job->name, "t%d", index);
     job->n = p->n_servers + p->n_workers;
+    if (config->checkpoints && p->n_servers) {
+        job->checkpoint = message("%s/%s/%s", config->checkpoints,
+                                  config->spec->name, job->name);
+    }
     job->hosts = allocate(job->n, sizeof *job->hosts);
     for (int i = 0; i < job->n; i++) {
         bool server = i < p->n_servers;
@@ -187,6 +199,7 @@ job_uninit(struct job *job)
     words_uninit(&job->of_servers);
     words_uninit(&job->of_workers);
     free(job->hosts);
+    free(job->checkpoint);
     free(job->error);
 }
 
@@ -301,18 +314,25 @@ announce_job(struct search *s, const struct job *job)
 }
 
 static void
-report_job_begin(const struct search *s, const struct job *job)
+add_hyperparameters(const struct search *s, cJSON *event,
+                    const struct job *job)
 {
-    cJSON *event = event_create(s, "job-begin");
-    cJSON *hyper;
+    cJSON *hyper = cJSON_AddObjectToObject(event, "hyperparameters");
 
-    cJSON_AddStringToObject(event, "job", job->name);
-    hyper = cJSON_AddObjectToObject(event, "hyperparameters");
     cJSON_AddNumberToObject(hyper, "learning_rate", job->trial.learning_rate);
     if (search_model_has_width(&s->spec->model)) {
         cJSON_AddNumberToObject(hyper, "width", job->trial.width);
     }
     cJSON_AddNumberToObject(hyper, "batch", job->trial.batch);
+}
+
+static void
+report_job_begin(const struct search *s, const struct job *job)
+{
+    cJSON *event = event_create(s, "job-begin");
+
+    cJSON_AddStringToObject(event, "job", job->name);
+    add_hyperparameters(s, event, job);
     event_send(s, event);
 }
 
@@ -638,10 +658,20 @@ report_end(const struct search *s)
     int64_t end_ms = s->judged ? s->answer_ms : clock_monotonic_ms();
     cJSON *event = event_create(s, "search-end");
 
+    const struct job *best = s->best < 0 ? NULL : &s->jobs[s->best];
+
     cJSON_AddItemToObject(event, "best",
-                          s->best < 0 ? cJSON_CreateNull()
-                          : cJSON_CreateString(s->jobs[s->best].name));
+                          best ? cJSON_CreateString(best->name)
+                               : cJSON_CreateNull());
     cJSON_AddNumberToObject(event, "seconds", (end_ms - s->begin_ms) / 1e3);
+    if (best) {
+        cJSON_AddNumberToObject(event, "loss", best->loss);
+        add_hyperparameters(s, event, best);
+        cJSON_AddItemToObject(event, "checkpoint",
+                              best->checkpoint
+                                  ? cJSON_CreateString(best->checkpoint)
+                                  : cJSON_CreateNull());
+    }
     event_send(s, event);
 }
 
