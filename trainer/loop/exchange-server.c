@@ -176,6 +176,7 @@ server_start(struct loop *loop)
             .learning_rate = o->learning_rate,
             .momentum = o->momentum,
             .optimiser = optimiser_find(o->optimiser),
+            .schedule = o->schedule,
             .congestion = o->congestion,
             .control = loop->control,
             .whole = !strcmp(o->overlap, "off"),

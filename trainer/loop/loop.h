@@ -138,6 +138,12 @@ char *loop_run(const struct options *, struct control *,
  * training reached its end or was stopped, otherwise a message. */
 char *node_run(const struct options *, struct control *);
 
+/* Open the samples and the model that the options select.  Return NULL or a
+ * message. */
+char *loop_open_data(const struct options *, struct dataset **);
+char *loop_open_model(const struct options *, struct backend *,
+                      struct model **);
+
 /* For exchanges.  Returns NULL, or a message if there is no memory for
  * 'share'.  An emulated machine has it in fact. */
 char *loop_check_share(const struct loop *);
