@@ -186,6 +186,12 @@ def pytorch_loads_the_export(folder):
         spread = theirs.std().item()
         assert apart < 1e-4 and spread > 0.01, (model, apart, spread)
         print(f"{model}: outputs differ by {apart:.1e} of {spread:.2f}")
+    kept = ["--model", "linear", "--features", 7, "--checkpoint", folder / "l"]
+    train(*kept, "--iterations", 3)
+    trainer("export", *kept, "--output", folder / "w")
+    torch.nn.Linear(7, 1).load_state_dict({
+        name.removeprefix("linear."): values
+        for name, values in read_tensors(torch, folder / "w").items()})
 
 
 def evaluates_checkpoints(folder):

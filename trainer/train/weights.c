@@ -120,6 +120,9 @@ list_tensors(const struct model *model, struct tensors *t)
         size_t n = model->n_parameters - 1;
 
         add_vector(t, "linear", 0, "weight", model->weights, n);
+        t->all[0].n_dims = 2; /* One output. */
+        t->all[0].dims[0] = t->all[0].strides[1] = 1;
+        t->all[0].dims[1] = n;
         add_vector(t, "linear", 0, "bias", model->weights + n, 1);
     }
 }
