@@ -102,7 +102,21 @@ struct localize {
 #define LOCALIZE_UNKNOWN UINT8_MAX
 
 /* The node that is the home of 'key'. */
-int localize_home(uint64_t key, int n);
+static inline int
+localize_home(uint64_t key, int n)
+{
+    uint64_t x = (key + 1) * 0x9e3779b97f4a7c15;
+
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+    return ((x >> 32) * n) >> 32;
+}
+
+static inline bool
+localize_may_be_here(const struct localize *l, uint64_t key)
+{
+    return l->config.moves
+           || localize_home(key, l->config.n) == l->config.rank;
+}
 
 /* Creates all keys of this home, with values 0. */
 void localize_init(struct localize *, const struct localize_config *,
@@ -110,6 +124,12 @@ void localize_init(struct localize *, const struct localize_config *,
 void localize_uninit(struct localize *);
 
 void localize_access(struct localize *, const struct key_item *);
+
+/* If 'item', which was just read from the message, is a push of a key that is
+ * here, executes it and those that follow, passes over them, and returns true.
+ * Otherwise 'item' is one for localize_take(). */
+bool localize_take_pushes(struct localize *, struct key_message *,
+                          const struct key_item *);
 
 /* Returns false for a message that node 'from' must not send. */
 bool localize_take(struct localize *, int from, const struct key_item *);

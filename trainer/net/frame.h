@@ -77,7 +77,7 @@
 #include "trainer/schemes/shard.h"
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 8
+#define FRAME_VERSION 9
 #define FRAME_ENVELOPE_LENGTH 20
 #define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
 

@@ -30,7 +30,7 @@
  *
  * The functions from peer_net_wait() on require the lock; callbacks have it.
  * Values that are sent belong to the caller and must not change until the link
- * is idle, except those of peer_net_send_copy(). */
+ * is idle, except those that are copied. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,6 +110,11 @@ void peer_net_send(struct peer_net *, int to, struct frame *,
                    const float *body);
 void peer_net_send_copy(struct peer_net *, int to, struct frame *,
                         const float *body);
+
+/* Does the same as peer_net_send_copy(), and gives the queue to the kernel
+ * without waiting for the thread, as far as that takes it. */
+void peer_net_send_now(struct peer_net *, int to, struct frame *,
+                       const float *body);
 
 /* Stores the address of 'i', without a port, in 'address'; "" if 'i' is not
  * present. */
