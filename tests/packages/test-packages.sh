@@ -191,6 +191,10 @@ m stagecoach-trainer train --iterations 20 --workers 1 >"$dir/last" 2>&1 ||
     fail "train"
 m python3 -c 'from stagecoach_balance import BatchSizes
 assert sum(BatchSizes(n_workers=3, batch=30).next()) == 30' || fail "Python"
+m python3 -c 'from stagecoach_keys import Store
+worker = Store([(9, 2)]).workers[0]
+worker.push([4], [1, 2])
+assert worker.pull([4]).wait().sum() == 3' || fail "Python, keys"
 for page in man1/stagecoach.1 man8/stagecoach-agent.8 man5/stagecoach-policy.5; do
     m test -e "/usr/share/man/$page.gz" || fail "no $page"
 done

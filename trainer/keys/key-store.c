@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/keys/replica.h"
+#include "trainer/net/token.h"
 #include "trainer/process/control.h"
 
 #define BYE_US 1000000          /* Time limit for the other nodes to say
@@ -17,6 +18,9 @@
 #define LOOK_US 100000          /* Longest time between checks of the
                                  * control. */
 #define MAX_WORKERS (1 << 15)
+
+_Static_assert(KEY_STORE_MAX_NODES == PEER_NET_MAX,
+               "a store takes as many nodes as a mesh");
 
 static const char *const variants[] = {
     [KEY_CLASSIC] = "classic",   [KEY_CLASSIC_LOCAL] = "classic-local",
@@ -347,7 +351,7 @@ key_net_open(struct key_store *store)
         .address = c->address, .port = c->port, .congestion = c->congestion,
         .connect_us = c->connect_us,
         .heartbeat_timeout_us = c->heartbeat_timeout_us,
-        .control = c->control,
+        .control = c->control, .listening = c->listening,
         .loop = c->variant == KEY_CLASSIC
                 || c->variant == KEY_LOCALIZE_MESSAGES,
         .hello = {
@@ -427,6 +431,9 @@ key_store_create(const struct key_store_config *config,
     char *error = check_config(config);
 
     *storep = NULL;
+    if (!error && !config->control) {
+        error = token_load(NULL); /* Others have loaded theirs. */
+    }
     if (error) {
         return error;
     }
@@ -482,7 +489,7 @@ key_store_destroy(struct key_store *store)
 struct key_worker *
 key_store_worker(struct key_store *store, int i)
 {
-    return &store->workers[i];
+    return i >= 0 && i < store->config.n_workers ? &store->workers[i] : NULL;
 }
 
 void
@@ -585,6 +592,15 @@ wait_for_backlog(struct key_worker *worker)
     }
 }
 
+static void
+refuse_key(struct key_store *store, uint64_t key)
+{
+    key_store_abort(store,
+                    message("key: %llu; expected at most %llu",
+                            (unsigned long long) key,
+                            (unsigned long long) store->values.n_keys - 1));
+}
+
 /* Executes the access of a key, if that needs no message. */
 static inline __attribute__((always_inline)) bool
 access_here(struct key_worker *worker, enum item_kind kind, uint64_t key,
@@ -652,6 +668,10 @@ access_keys(struct key_worker *worker, enum item_kind kind,
         size_t n_here = 0, n_rest = 0;
 
         for (; i < n && n_rest < KEY_STORE_BLOCK; i++) {
+            if (keys[i] >= store->values.n_keys) {
+                refuse_key(store, keys[i]);
+                return 0;
+            }
             if (access_here(worker, kind, keys[i], values, offset)) {
                 n_here++;
             } else {
@@ -732,6 +752,7 @@ key_is_here(const struct key_worker *worker, uint64_t key)
     const struct key_store *store = worker->store;
 
     return (store->shared || store->localize.config.moves)
+           && key < store->values.n_keys
            && local_store_peek(&store->values, key);
 }
 

@@ -206,8 +206,18 @@ local_store_add_records(struct local_store *ls, int range,
     return n;
 }
 
+static bool
+contains(const uint64_t keys[], size_t n, uint64_t key)
+{
+    while (n && keys[n - 1] != key) {
+        n--;
+    }
+    return n;
+}
+
 /* Locks the first keys without waiting.  Returns their number, less than 'n'
- * if the next key is not here, or is locked, then sets '*busyp'. */
+ * if the next key is not here, is one of these, or is locked by another
+ * thread, then sets '*busyp'. */
 static size_t
 try_lock(struct local_store *ls, const uint64_t keys[], size_t n,
          float *vectors[], bool *busyp)
@@ -221,7 +231,7 @@ try_lock(struct local_store *ls, const uint64_t keys[], size_t n,
 
         vectors[i] = (float *) slot;
         if (slot & LOCAL_STORE_LOCKED) {
-            *busyp = true;
+            *busyp = !contains(keys, i, keys[i]);
             break;
         }
         if (!slot) {

@@ -177,7 +177,8 @@ bool local_store_copy(struct local_store *, uint64_t key, float *values);
 size_t local_store_add_records(struct local_store *, int range,
                                const uint32_t *records, size_t n);
 
-/* Locks all of up to KEY_STORE_MAX_BORROWED keys, or none. */
+/* Locks all of up to KEY_STORE_MAX_BORROWED keys, or none.  False too if there
+ * are several locks and a key is there twice. */
 bool local_store_lock_all(struct local_store *, const uint64_t keys[],
                           size_t n, float *vectors[]);
 void local_store_unlock_all(struct local_store *, const uint64_t keys[],

@@ -23,7 +23,6 @@
 #include "trainer/net/link.h"
 #include "trainer/net/mesh-connect.h"
 #include "trainer/process/control.h"
-#include "trainer/process/report.h"
 
 #define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent, at
                                  * most. */
@@ -128,7 +127,9 @@ connect_all(struct peer_net *net)
         if (error) {
             return error;
         }
-        report_listening(c->address, port);
+        if (c->listening) {
+            c->listening(c->address, port);
+        }
     }
     for (int i = 0; i < c->n; i++) {
         links[i] = link_to(net, i);

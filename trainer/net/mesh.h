@@ -53,6 +53,9 @@ struct peer_net_config {
     uint16_t port;              /* To listen at. */
     int listener;               /* Socket that listens already, which the
                                  * network closes; 0: none. */
+    void (*listening)(const char *address,
+                      uint16_t port); /* Peers can
+                                       * connect now; or NULL. */
     struct frame_hello hello;   /* The same at all, except the rank. */
     const char *congestion;     /* TCP congestion control, or NULL. */
     int64_t connect_us;         /* Longest time without a peer that connects,
