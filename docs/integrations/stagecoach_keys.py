@@ -23,8 +23,7 @@ class Range(ctypes.Structure):
 
 class Config(ctypes.Structure):
     """struct key_store_config"""
-    _fields_ = [("variant", ctypes.c_int), ("caches", ctypes.c_bool),
-                ("staleness", ctypes.c_int), ("ranges", ctypes.POINTER(Range)),
+    _fields_ = [("variant", ctypes.c_int), ("staleness", ctypes.c_int), ("ranges", ctypes.POINTER(Range)),
                 ("n_ranges", ctypes.c_int), ("identity", U64),
                 ("names", ctypes.POINTER(ctypes.c_char_p)),
                 ("n_nodes", ctypes.c_int), ("rank", ctypes.c_int),
@@ -88,7 +87,7 @@ class Store:
     The other arguments are members of struct key_store_config."""
 
     def __init__(self, ranges, nodes=("127.0.0.1:0",), variant="localize",
-                 staleness=0, caches=False, identity=0, rank=0, workers=1,
+                 staleness=0, identity=0, rank=0, workers=1,
                  address="0.0.0.0", connect_s=60, heartbeat_timeout_s=10):
         if variant not in VARIANTS:
             raise ValueError(f"variant: {variant!r}; expected one of "
@@ -102,8 +101,7 @@ class Store:
             *[name.encode() for name in nodes])
         self.store, self.workers = POINTER(), []
         check(library().key_store_create(Config(
-            variant=VARIANTS.index(variant), caches=caches,
-            staleness=staleness, ranges=(Range * len(ranges))(*ranges),
+            variant=VARIANTS.index(variant), staleness=staleness, ranges=(Range * len(ranges))(*ranges),
             n_ranges=len(ranges), identity=identity, names=self.names,
             n_nodes=len(nodes), rank=rank, address=address.encode(),
             port=int(nodes[rank].rpartition(":")[2]), n_workers=workers,

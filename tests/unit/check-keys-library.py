@@ -5,13 +5,14 @@
 libstagecoach-keys as it is installed.
 
 The library exports the functions of its public header, with a version, and
-nothing else.  The example in C is compiled by the flags of pkg-config, and two
-nodes of it see each other's keys.  The module for Python, if there is NumPy,
+nothing else.  The example of docs/training.md is compiled by the flags of
+pkg-config, and two nodes of it see each other's keys.  The module for Python, if there is NumPy,
 pushes, pulls and localizes keys on one node and on two, refuses what is wrong,
 and names a node that has died.
 """
 
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -96,11 +97,13 @@ def free_names():
     return names
 
 
-def run_nodes(*words, env):
-    """Runs two nodes.  Returns their exit statuses and what they print."""
+def run_nodes(*words, env, port=False):
+    """Runs two nodes, with their ports if 'port'.  Returns their exit statuses
+    and what they print."""
     names = free_names()
-    nodes = [subprocess.Popen([*words, str(rank), *names], env=env, text=True,
-                              stdout=subprocess.PIPE) for rank in range(2)]
+    nodes = [subprocess.Popen(
+        [*words, str(rank), *[name.split(":")[1]] * port, *names], env=env,
+        text=True, stdout=subprocess.PIPE) for rank, name in enumerate(names)]
     output = [node.communicate(timeout=60)[0] for node in nodes]
     return [node.returncode for node in nodes], output
 
@@ -109,15 +112,18 @@ def main():
     with installed(BUILD, "keys") as (folder, library, environment):
         check_symbols(library, ROOM / "stagecoach-keys.map",
                       ROOM / "key-store.h", "key_")
+        page = (ROOT / "docs/training.md").read_text(encoding="utf-8")
+        example = re.search(r"^#include <key-store.h>.*?(?=^```)", page,
+                            re.M | re.S)[0]
+        (folder / "node.c").write_text(example)
         program = compile_programs(
-            folder, environment, "keys", CC,
-            ROOT / "docs/integrations/keys_example.c",
+            folder, environment, "keys", CC, folder / "node.c",
             "#include <key-store.h>\n"
             "int main() { key_store_destroy(0); }\n")
-        ends, output = run_nodes(program, env=environment)
+        ends, output = run_nodes(program, env=environment, port=True)
         assert ends == [0, 0], (ends, output)
         for rank, text in enumerate(output):
-            assert f"node {rank}: the next node's keys have 1, " in text, text
+            assert re.match(rf"node {rank}: 1, [1-9]\d* keys moved\n", text), text
         python = with_numpy()
         if not python:
             print("no NumPy: the module for Python was not tested")

@@ -329,7 +329,7 @@ mix_hash(uint64_t sum, uint64_t x)
 static uint64_t
 hash_identity(const struct key_store_config *c)
 {
-    uint64_t sum = mix_hash(c->identity, c->staleness * 2 + c->caches);
+    uint64_t sum = mix_hash(c->identity, c->staleness);
 
     for (int i = 0; i < c->n_ranges; i++) {
         sum = mix_hash(mix_hash(sum, c->ranges[i].n), c->ranges[i].width);
@@ -445,12 +445,16 @@ key_store_create(const struct key_store_config *config,
     store->shared = variant == KEY_CLASSIC_LOCAL || variant == KEY_LOCALIZE;
     local_store_init(&store->values, config->ranges, config->n_ranges,
                      config->n_workers);
-    localize_init(&store->localize, &(struct localize_config) {
-        .rank = config->rank, .n = config->n_nodes,
-        .moves = key_variant_moves(variant), .shared = store->shared,
-        .caches = config->caches && key_variant_moves(variant),
-        .class = &class, .aux = store,
-    }, &store->values);
+    localize_init(&store->localize,
+                  &(struct localize_config){
+                      .rank = config->rank,
+                      .n = config->n_nodes,
+                      .moves = key_variant_moves(variant),
+                      .shared = store->shared,
+                      .class = &class,
+                      .aux = store,
+                  },
+                  &store->values);
     if (variant == KEY_SSP || variant == KEY_ESSP) {
         store->replica = replica_create(store);
     }

@@ -68,8 +68,7 @@
  *    order, the same for all workers.
  *  - Operations that are waited for before the next one (synchronous) have in
  *    it the order of the worker's calls: sequential consistency per key.  The
- *    same holds for asynchronous ones, unless the store has 'caches': then an
- *    asynchronous operation may be overtaken by a later one of its worker.
+ *    same holds for asynchronous ones.
  *  - Reads and writes in place after key_borrow() are part of that order.
  *
  * The unit test localize-explorer tries all orders of messages for small
@@ -130,8 +129,6 @@ struct key_range {
 /* The nodes of a store must agree in all members before 'rank'. */
 struct key_store_config {
     enum key_variant variant;
-    bool caches;                /* Nodes remember where keys were; for
-                                 * variants that move keys. */
     int staleness;              /* Clocks; for KEY_SSP and KEY_ESSP. */
     const struct key_range *ranges;
     int n_ranges;

@@ -50,7 +50,6 @@ localize_init(struct localize *l, const struct localize_config *config,
     if (config->moves && !config->shared) {
         l->round = allocate(store->n_keys, sizeof *l->round);
     }
-    memset(l->where, LOCALIZE_UNKNOWN, store->n_keys);
     for (uint64_t key = 0; key < store->n_keys; key++) {
         if (is_home(l, key)) {
             float *vector = local_store_vector(store, key);
@@ -197,15 +196,6 @@ perform_waiter(struct localize *l, const struct localize_waiter *w,
     reply_to_origin(l, item, 1, item->kind == ITEM_PULL ? vector : NULL);
 }
 
-/* Remembers the owner of a key that has left; a home knows it anyway. */
-static void
-note_owner(struct localize *l, uint64_t key, int owner)
-{
-    if (l->config.caches && !is_home(l, key)) {
-        l->where[key] = owner;
-    }
-}
-
 static void
 land(struct localize *l, const struct key_item *item)
 {
@@ -227,7 +217,6 @@ land(struct localize *l, const struct key_item *item)
         send_kind(l, coming->next_owner, ITEM_TRANSFER, coming->next_owner,
                   item->key, vector);
         local_store_recycle(l->store, item->key, vector);
-        note_owner(l, item->key, coming->next_owner);
     }
     l->n_landed++;
     l->coming[item->key] = NULL;
@@ -246,7 +235,6 @@ hand_over(struct localize *l, uint64_t key, int to)
 
         send_kind(l, to, ITEM_TRANSFER, to, key, vector);
         local_store_recycle(l->store, key, vector);
-        note_owner(l, key, to);
         return true;
     }
     if (!coming || coming->next_owner >= 0) {
@@ -322,9 +310,8 @@ localize_access(struct localize *l, const struct key_item *item)
     } else if (is_here(l, item->key)) {
         perform_access(l, item);
     } else {
-        int where = l->where[item->key];
-
-        send_item(l, where == LOCALIZE_UNKNOWN ? home : where, item);
+        send_item(l, home == l->config.rank ? l->where[item->key] : home,
+                  item);
     }
 }
 
@@ -367,25 +354,11 @@ take_access(struct localize *l, int from, const struct key_item *item)
         perform_access(l, item);
     } else if (home == l->config.rank) {
         send_item(l, l->where[item->key], item);
-    } else if (ours || (l->config.caches && from != home)) {
+    } else if (ours) {
         send_item(l, home, item);
     } else {
         return false;
     }
-    return true;
-}
-
-static bool
-take_answer(struct localize *l, int from, const struct key_item *item)
-{
-    if (item->origin != l->config.rank) {
-        return false;
-    }
-    if (l->config.caches && item->kind == ITEM_PULLED && !is_here(l, item->key)
-        && !l->coming[item->key] && from != l->config.rank) {
-        note_owner(l, item->key, from);
-    }
-    l->config.class->answer(l->config.aux, item);
     return true;
 }
 
@@ -401,7 +374,11 @@ localize_take(struct localize *l, int from, const struct key_item *item)
         return take_access(l, from, item);
     case ITEM_PULLED:
     case ITEM_PUSHED:
-        return take_answer(l, from, item);
+        if (item->origin != me) {
+            return false;
+        }
+        l->config.class->answer(l->config.aux, item);
+        return true;
     case ITEM_LOCALIZE:
         return l->config.moves && home == me && from != me
                && item->origin == from && move_key(l, item->key, from);

@@ -23,9 +23,7 @@
  *
  * All messages about a key from one node to another stay in order.  The
  * operations of a worker on a key follow the same path as its HAND_OVER, so
- * none is overtaken, lost or made twice.  With 'caches' an access goes to the
- * node that had the key last, which forwards it to the home if the key has
- * gone; such an access can be overtaken by a later one on another path.
+ * none is overtaken, lost or made twice.
  *
  * Without 'moves' and 'shared' this is a classic parameter server.  With
  * 'moves' alone keys move, but a node also accesses those that are here by
@@ -42,9 +40,7 @@
  * Both call send() and answer() of the class.  All functions require the
  * caller's one lock; values in items are copied if they are kept.
  *
- * 'caches' are off by default, since they break the order of a worker's
- * asynchronous accesses.  The unit test localize-explorer tries all
- * interleavings and shows both. */
+ * The unit test localize-explorer tries all interleavings. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,7 +62,6 @@ struct localize_config {
     bool moves;                 /* ITEM_LOCALIZE has an effect. */
     bool shared;                /* Workers access local keys in memory, not by
                                  * messages to their own node. */
-    bool caches;                /* Accesses go to the last known owner. */
     const struct localize_class *class;
     void *aux;
 };
@@ -87,8 +82,7 @@ struct localize_coming {
 struct localize {
     struct localize_config config;
     struct local_store *store;
-    uint8_t *where;             /* At the home of a key its owner, elsewhere
-                                 * the last known one, or LOCALIZE_UNKNOWN. */
+    uint8_t *where;                     /* Per key of this home: its owner. */
     struct localize_coming **coming;    /* Per key; NULL: not requested. */
     struct localize_coming *free_coming;
     struct localize_waiter *free_waiters;
@@ -98,8 +92,6 @@ struct localize {
                                  * 'shared'. */
     uint64_t n_landed;          /* Keys that have arrived here. */
 };
-
-#define LOCALIZE_UNKNOWN UINT8_MAX
 
 /* The node that is the home of 'key'. */
 static inline int

@@ -42,7 +42,6 @@ open_store(struct node *node)
     struct key_range ranges[NODE_TASK_MAX_RANGES + 1];
     const struct options *o = node->o;
     struct key_store_config config = {
-        .caches = o->location_caches,
         .staleness = o->staleness,
         .ranges = ranges,
         .n_ranges = node_task_ranges(node->task, ranges),

@@ -244,9 +244,6 @@ static const struct option_row rows[] = {
     { "staleness", OPTION_INTEGER, AT(staleness), 0, 1000, "S", "1",
       .modes = ROLE_NODE,
       .help = "ssp and essp: maximum age of a copy, clocks" },
-    { "location-caches", OPTION_FLAG, AT(location_caches), .modes = ROLE_NODE,
-      .help = "localize, localize-messages: ask the last known location of a "
-              "key first" },
     { "exchange", OPTION_INTEGER, AT(exchange), 1, 1024, "N", "1",
       .modes = ROLE_NODE,
       .help = "with --store localize, classic or classic-local: number of "

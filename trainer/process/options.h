@@ -45,7 +45,6 @@ struct options {
     const char *store;          /* A word of key_variant_find(), or "manual".
                                  */
     int64_t staleness;          /* Of ssp and essp. */
-    bool location_caches;       /* Of localize. */
     const char *scheme;         /* A word of peer.h. */
     const char *shards;         /* "iid" or "by-label"; NULL is "iid". */
     int64_t group;              /* Peers of one, under prague. */

@@ -72,8 +72,7 @@ check_keys(const struct node *node)
 
         must(!coming || !local_store_peek(&node->store, key));
         must(!coming || coming->next_owner < N_NODES);
-        must(node->localize.where[key] < N_NODES
-             || node->localize.where[key] == LOCALIZE_UNKNOWN);
+        must(node->localize.where[key] < N_NODES);
     }
 }
 
@@ -127,10 +126,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     local_store_init(&node.store, ranges, 2, 2);
-    localize_init(&node.localize, &(struct localize_config) {
-        .rank = 0, .n = N_NODES, .moves = true, .shared = data[0] & 1,
-        .caches = data[0] & 2, .class = &class, .aux = &node,
-    }, &node.store);
+    localize_init(&node.localize,
+                  &(struct localize_config){
+                      .rank = 0,
+                      .n = N_NODES,
+                      .moves = true,
+                      .shared = data[0] & 1,
+                      .class = &class,
+                      .aux = &node,
+                  },
+                  &node.store);
     for (data++, size--; size >= FRAME_BYTES;) {
         if (data[4] % 4 < 3) {
             act(&node, data[4] % 4 == 0 ? ITEM_PULL

@@ -26,7 +26,6 @@
 /* What each worker of each node does; it asserts by check(). */
 struct world {
     enum key_variant variant;
-    bool caches;
     int staleness;
     int n_nodes, n_workers;
     void (*run)(const struct world *, struct key_worker *, int rank, int i);
@@ -95,13 +94,22 @@ open_store(const struct world *w, int rank, struct key_store **store)
     for (int i = 0; i < w->n_nodes; i++) {
         names[i] = w->names[i];
     }
-    return key_store_create(&(struct key_store_config) {
-        .variant = w->variant, .caches = w->caches,
-        .staleness = w->staleness, .ranges = ranges, .n_ranges = 3,
-        .names = names, .n_nodes = w->n_nodes, .rank = rank,
-        .address = "127.0.0.1", .port = w->ports[rank],
-        .n_workers = w->n_workers, .connect_us = FAR_US, .init = init_value,
-    }, store);
+    return key_store_create(
+        &(struct key_store_config){
+            .variant = w->variant,
+            .staleness = w->staleness,
+            .ranges = ranges,
+            .n_ranges = 3,
+            .names = names,
+            .n_nodes = w->n_nodes,
+            .rank = rank,
+            .address = "127.0.0.1",
+            .port = w->ports[rank],
+            .n_workers = w->n_workers,
+            .connect_us = FAR_US,
+            .init = init_value,
+        },
+        store);
 }
 
 static void *
@@ -159,13 +167,9 @@ run_everywhere(struct world w)
         for (int n = 1; n <= MAX_NODES; n += 3) {
             w.variant = variant;
             w.n_nodes = n;
-            w.caches = false;
             run_world(&w);
         }
     }
-    w.variant = KEY_LOCALIZE;
-    w.caches = true;
-    run_world(&w);
 }
 
 #define N_PUSHES 2000           /* Of each worker. */
@@ -267,10 +271,6 @@ UNIT_TEST(reads_see_ones_own_pushes_and_do_not_go_back)
             run_world(&w);
         }
     }
-    w.variant = KEY_LOCALIZE;
-    w.n_workers = 1;
-    w.caches = true;
-    run_world(&w);
 }
 
 /* At clock c there are all pushes of clocks before c - staleness. */
