@@ -13,8 +13,11 @@
 # equally often, one after the other in turn.  Quality: small data, whole
 # epochs, and the same number of epochs.
 import json
+import os
+import random
 import subprocess
 import sys
+import tempfile
 
 PORT = 4100
 LIMIT_S = 60                    # Of one run.
@@ -94,6 +97,77 @@ def judge(task, store, more=()):
     return quality
 
 
+# The same ratings, rank, batch and loss in PyTorch, by the best of some rates.
+TORCH_RATES = ("0.01", "0.02", "0.04")
+TORCH_EPOCHS = "8"
+
+
+def write_ratings(file, n=200000, n_rows=2000, n_columns=1000, rank=8):
+    """Writes ratings of a matrix of low rank, with noise."""
+    chance = random.Random(1)
+    rows, columns = ([[chance.gauss(0, rank ** -0.25) for _ in range(rank)]
+                      for _ in range(n_of)] for n_of in (n_rows, n_columns))
+    for i in range(n):
+        row = i if i < n_rows else chance.randrange(n_rows)
+        column = i if i < n_columns else chance.randrange(n_columns)
+        value = sum(map(float.__mul__, rows[row], columns[column]))
+        file.write("%d\t%d\t%.4f\n" % (row, column,
+                                      value + chance.gauss(0, 0.3)))
+    file.flush()
+
+
+def run_torch(file, rate):
+    """Returns the epochs of four ranks of PyTorch."""
+    processes = [subprocess.Popen(
+        ["ip", "netns", "exec", prefix + str(i), "timeout", str(3 * LIMIT_S),
+         "/usr/bin/python3", "tests/bench/mf-torch.py", file, rate,
+         EXCHANGE["mf"], TORCH_EPOCHS], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "RANK": str(i), "WORLD_SIZE": "4",
+             "MASTER_ADDR": "10.98.0.1", "MASTER_PORT": "4200",
+             "GLOO_SOCKET_IFNAME": "port"}) for i in range(4)]
+    outputs = [p.communicate()[0] for p in processes]
+    if any(p.returncode for p in processes):
+        raise SystemExit("localize: PyTorch ended with %s" % [
+            p.returncode for p in processes])
+    return [json.loads(line) for line in outputs[0].splitlines()]
+
+
+def seconds_to(epochs, rmse):
+    """Returns the seconds until a loss, or None."""
+    return next((e["seconds"] for e in epochs if e["rmse"] <= rmse), None)
+
+
+def compare_torch():
+    """Returns the times of PyTorch and of stores to an equal loss: 1 % above
+    the least one that all reach."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"],
+                      stderr=subprocess.DEVNULL).returncode:
+        print("localize: no PyTorch, no mf_vs_torch", file=sys.stderr)
+        return None
+    runs = {}
+    with tempfile.NamedTemporaryFile("w", suffix=".data") as file:
+        write_ratings(file)
+        for store in ["localize"] * REPEATS:
+            epochs, _ = run(store, 4, MF + ["--weight-decay", "0", "--data",
+                                            file.name, "--samples", "1000000",
+                                            "--validation", "1000000",
+                                            "--exchange", EXCHANGE["mf"],
+                                            "--eval-every", "1", "--epochs",
+                                            "20"])
+            total = 0.0
+            for e in epochs:
+                total += e["seconds"]
+                e["seconds"] = total
+            runs.setdefault(store, []).append(epochs)
+        runs["torch"] = [run_torch(file.name, rate) for rate in TORCH_RATES]
+    rmse = 1.01 * max(min(e["rmse"] for epochs in of for e in epochs)
+                      for of in runs.values())
+    times = {of: min(filter(None, (seconds_to(epochs, rmse) for epochs in
+                                   runs[of]))) for of in runs}
+    print("mf to an error of %.4f: %s" % (rmse, times), file=sys.stderr)
+    return {"rmse": round(rmse, 4), **times}
+
+
 REPEATS = 2
 ABLATION = ["classic", "classic-local", "localize-messages"]
 STATIC = ["classic", "classic-local"]
@@ -133,6 +207,7 @@ def main():
             scale["slow", n] = measure(
                 "mf, each sample at least 2 us", "localize", n,
                 MF_BIG + ["--sample-cost-us", "2"], 0, 3)
+    torch = (compare_torch() if not wanted or "torch" in wanted else None)
     qualities = {}
     batched = {}
     for task in SMALL:
@@ -174,6 +249,8 @@ def main():
             "mf_cpu_vs_classic": ratio("mf", "classic", "cpu_us"),
             "mf_vs_ssp": ratio("mf", "ssp"),
             "mf_vs_essp": ratio("mf", "essp"),
+            "mf_vs_torch": round(torch["torch"] / torch["localize"], 1)
+            if torch else None,
             "mf_vs_manual": round(1 / manual, 2) if manual else None,
             "updates_per_core_m": round(1 / scale[1]["cpu_us"], 2)
             if scale else None,
@@ -191,6 +268,7 @@ def main():
             "mf_localize_us_by_nodes_of_2_us": {
                 str(n): round(scale["slow", n]["us"], 4) for n in NODES
             } if scale else None,
+            "torch": torch,
             "exchange": EXCHANGE,
             "qualities": qualities,
             "qualities_batched": batched,
