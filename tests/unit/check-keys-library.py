@@ -24,7 +24,7 @@ CC = sys.argv[3:]
 ROOM = ROOT / "trainer/keys"
 ALONE = """
 import numpy
-from stagecoach_keys import KeyStoreError, Store
+from stagecoach_keys import KeyStoreError, Store, library
 
 def refused(kind, expected, function, *arguments, **options):
     try:
@@ -50,6 +50,9 @@ assert not worker.is_here(99)
 worker.finish()
 store.close()
 refused(KeyStoreError, "closed", worker.pull, [1])
+worker, = Store([(10, 2)]).workers
+library().key_localize(worker.worker, numpy.array([10]).ctypes.data, 1)
+refused(KeyStoreError, "key: 10; expected at most 9", worker.wait_all)
 """
 NODE = """
 import os, sys

@@ -120,22 +120,16 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct localize_class class = { send, answer };
+    struct localize_config config = { 0, N_NODES, true, .class = &class };
     struct node node = { .n_sent = 0 };
 
     if (!size) {
         return 0;
     }
     local_store_init(&node.store, ranges, 2, 2);
-    localize_init(&node.localize,
-                  &(struct localize_config){
-                      .rank = 0,
-                      .n = N_NODES,
-                      .moves = true,
-                      .shared = data[0] & 1,
-                      .class = &class,
-                      .aux = &node,
-                  },
-                  &node.store);
+    config.shared = data[0] & 1;
+    config.aux = &node;
+    localize_init(&node.localize, &config, &node.store);
     for (data++, size--; size >= FRAME_BYTES;) {
         if (data[4] % 4 < 3) {
             act(&node, data[4] % 4 == 0 ? ITEM_PULL

@@ -388,6 +388,33 @@ UNIT_TEST(many_keys_go_in_one_call)
     }
 }
 
+/* Keys of several widths in one call, half of them on their way elsewhere. */
+static void
+use_short(const struct world *w, struct key_worker *worker, int rank, int i)
+{
+    static float ones[2 * WIDE + 17 * (LONG - WIDE)];
+    float values[sizeof ones / sizeof *ones], sum = w->n_nodes * w->n_workers;
+    uint64_t keys[LONG];
+
+    for (int k = 0, at = 0; k < LONG; at += k++ < WIDE ? 2 : 17) {
+        keys[k] = k;
+        ones[at] = 1;
+    }
+    key_localize(worker, keys + 20, 50);
+    key_push(worker, keys, LONG, ones);
+    ok(key_barrier(worker));
+    ok(key_wait(worker, key_pull(worker, keys, LONG, values)));
+    for (int k = 0, at = 0; k < LONG; at += k++ < WIDE ? 2 : 17) {
+        check(values[at] == sum + k && values[at + 1] == 0);
+    }
+    ok(key_finish(worker));
+}
+
+UNIT_TEST(keys_of_several_widths_go_in_one_call)
+{
+    run_everywhere((struct world){ .n_workers = 2, .run = use_short });
+}
+
 /* Rank 1 dies without a word; the others wait for its keys. */
 static void
 lose_one(const struct world *w, struct key_worker *worker, int rank, int i)
