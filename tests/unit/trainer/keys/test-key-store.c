@@ -392,7 +392,7 @@ UNIT_TEST(many_keys_go_in_one_call)
 static void
 use_short(const struct world *w, struct key_worker *worker, int rank, int i)
 {
-    static float ones[2 * WIDE + 17 * (LONG - WIDE)];
+    float ones[2 * WIDE + 17 * (LONG - WIDE)] = { 0 };
     float values[sizeof ones / sizeof *ones], sum = w->n_nodes * w->n_workers;
     uint64_t keys[LONG];
 
