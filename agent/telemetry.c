@@ -50,6 +50,7 @@ struct telemetry {
     struct jsonrpc_session *session;
     telemetry_lease_func *lease;
     telemetry_keys_func *keys;
+    telemetry_order_func *order; /* NULL: orders are ignored. */
     void *aux;
     uint64_t n_sent, n_dropped;
 
@@ -80,6 +81,13 @@ telemetry_create(const char *remotes, telemetry_lease_func *lease,
     tm->keys = keys;
     tm->aux = aux;
     return tm;
+}
+
+/* Calls 'order' for each order, too. */
+void
+telemetry_take_orders(struct telemetry *tm, telemetry_order_func *order)
+{
+    tm->order = order;
 }
 
 void
@@ -134,6 +142,7 @@ take_message(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
     const struct json *params = msg->params;
     const struct json *json = NULL;
+    char *error = NULL;
     bool good = true;
 
     if (params && params->type == JSON_ARRAY && params->array.n == 1) {
@@ -145,12 +154,17 @@ take_message(struct telemetry *tm, const struct jsonrpc_msg *msg)
         good = take_lease(tm, json);
     } else if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "keys")) {
         good = tm->keys(json, tm->aux);
+    } else if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "order")
+               && tm->order) {
+        error = tm->order(json, tm->aux);
     }
-    if (!good) {
+    if (!good || error) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
-        VLOG_WARN_RL(&rl, "%s: ignoring malformed %s",
-                     jsonrpc_session_get_name(tm->session), msg->method);
+        VLOG_WARN_RL(&rl, "%s: ignoring %s%s",
+                     jsonrpc_session_get_name(tm->session),
+                     error ? "" : "malformed ", error ? error : msg->method);
+        free(error);
     }
 }
 
@@ -350,6 +364,7 @@ compose_state(const struct agent *a, const struct actuator_status *status)
 
     json_object_put_string(json, "state", agent_state(a));
     json_put_integer(json, "applied", a->applied);
+    json_put_integer(json, "applied_generation", a->applied_generation);
     if (a->lease.newest >= 0) {
         json_put_integer(json, "generation", a->lease.newest);
     }

@@ -8,7 +8,8 @@
  *
  * Values that change five times a second are not stored in a database.  They
  * go directly to the active controller as JSON-RPC notifications
- * (docs/interfaces.md), and its leases and keys arrive on the same stream.  A
+ * (docs/interfaces.md), and its orders, leases and keys arrive on the same
+ * stream.  A
  * message that cannot be sent at once is dropped, because the next one is
  * newer.
  *
@@ -78,8 +79,12 @@ typedef bool telemetry_lease_func(const struct telemetry_lease *, void *aux);
  * malformed. */
 typedef bool telemetry_keys_func(const struct json *keys, void *aux);
 
+/* Takes an order.  Returns NULL or a message that the caller frees. */
+typedef char *telemetry_order_func(const struct json *, void *aux);
+
 struct telemetry *telemetry_create(const char *remotes, telemetry_lease_func *,
                                    telemetry_keys_func *, void *aux);
+void telemetry_take_orders(struct telemetry *, telemetry_order_func *);
 void telemetry_destroy(struct telemetry *);
 
 void telemetry_run(struct telemetry *);

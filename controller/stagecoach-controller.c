@@ -180,6 +180,7 @@ static void
 run_leader(struct controller *ctl, long long *leading_since)
 {
     const struct policy *policy = policy_file_get(ctl->policy);
+    bool pushes = intent_db_may_push(ctl->intent);
     struct stage_rows rows;
 
     if (!*leading_since) {
@@ -190,11 +191,17 @@ run_leader(struct controller *ctl, long long *leading_since)
         if (decide_run(ctl->decide, time_msec())) {
             hosts_db_mark(ctl->hosts);
         }
-        hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent),
-                       control_observes(ctl));
+        hosts_db_compare(ctl->hosts, policy, intent_db_generation(ctl->intent),
+                         control_observes(ctl), pushes);
+        rows = hosts_db_rows(ctl->hosts);
+        if (pushes) {
+            rows.stored =
+                MAX(rows.stored, telemetry_push(ctl->telemetry,
+                                                hosts_db_version(ctl->hosts)));
+        }
+        hosts_db_write(ctl->hosts);
         switches_set(ctl->switches, policy, intent_db_generation(ctl->intent));
         update_fabric(ctl);
-        rows = hosts_db_rows(ctl->hosts);
         stage_starts_run(&ctl->starts, &ctl->cluster->starting, &rows,
                          time_msec());
         decide_wait(ctl->decide);

@@ -30,6 +30,10 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 /* Name of the OVSDB lock of controllers. */
 #define LOCK_NAME "stagecoach"
 
+/* An iteration that begins so long after the last one is late: then the probe
+ * of the connection was late, too. */
+#define LATE_MS 1000
+
 /* Shortest time between two transactions, except for overrides. */
 #define WRITE_MS 200
 
@@ -357,6 +361,8 @@ get_view(const struct intent_db *idb)
         .generation = leader ? leader->generation : 0,
         .is_own_row = leader && !strcmp(leader->address, idb->address),
         .now = time_wall_msec(),
+        .answers = idb->answers.now,
+        .msec = time_msec(),
     };
 }
 
@@ -381,9 +387,21 @@ write_leader(struct intent_db *idb, int64_t lease_ms)
                               "lead");
 }
 
+/* A program that was stopped finds the connection as it was before. */
+static void
+confirm(struct leadership *l, const struct leadership_view *view)
+{
+    if (view->msec > l->ran_at + LATE_MS) {
+        l->doubted_until = view->msec + ANSWERS_MS;
+    }
+    l->ran_at = view->msec;
+    l->confirmed = view->answers && view->msec >= l->doubted_until;
+}
+
 enum leadership_action
 leadership_run(struct leadership *l, const struct leadership_view *view)
 {
+    confirm(l, view);
     if (l->active) {
         if (l->newest > l->generation) {
             l->active = false;
@@ -870,6 +888,14 @@ bool
 intent_db_is_active(const struct intent_db *idb)
 {
     return idb->leadership.active;
+}
+
+/* Returns true if this controller leads, and the database has confirmed it
+ * lately. */
+bool
+intent_db_may_push(const struct intent_db *idb)
+{
+    return idb->leadership.active && idb->leadership.confirmed;
 }
 
 /* Returns the generation of this controller's leadership, 0 if it never

@@ -171,6 +171,7 @@ cluster_destroy(struct cluster *c)
         struct host *host = node->data;
 
         simap_destroy(&host->ports);
+        free(host->order);
         free(host->state);
         free(host->twins);
         free(host->name);
@@ -277,8 +278,8 @@ cluster_has_revoked(const struct cluster *c, const char *name)
 static bool
 host_is_known(const struct cluster *c, const struct host *host)
 {
-    return (host->connected || host->reports || host->wants || host->named
-            || host->revoked || host->later_at || host_refuses(c, host));
+    return (host->connected || host->reports || host->named || host->revoked
+            || host->later_at || host_refuses(c, host));
 }
 
 /* Returns the hosts that reports list, sorted by name, in an array of '*np'
@@ -352,11 +353,25 @@ host_capacity(const struct host *host)
     return host->capacity_bps > 0 ? host->capacity_bps : CLUSTER_UNKNOWN_BPS;
 }
 
+/* Returns by how many versions the host is behind its order, 0 if it has
+ * applied it. */
+int64_t
+host_behind(const struct host *host)
+{
+    int64_t n = host->wanted - host->applied;
+
+    return (host->applied_generation < 0
+                    || host->applied_generation == host->wanted_generation
+                ? MAX(n, 0)
+            : host->applied_generation < host->wanted_generation ? MAX(n, 1)
+                                                                 : 0);
+}
+
 /* Sets the version of the order that the host is to apply. */
 void
 host_set_wanted(struct host *host, int64_t version)
 {
-    if (host->applied >= host->wanted) {
+    if (!host_behind(host)) {
         host->synced_at = time_msec();
     }
     host->wanted = version;
@@ -366,10 +381,12 @@ host_set_wanted(struct host *host, int64_t version)
 void
 host_set_applied(struct host *host, int64_t version)
 {
-    if (version != host->applied || version >= host->wanted) {
+    bool news = version != host->applied;
+
+    host->applied = version;
+    if (news || !host_behind(host)) {
         host->synced_at = time_msec();
     }
-    host->applied = version;
 }
 
 /* Returns for how long the host has not applied a newer order although it is
@@ -378,7 +395,7 @@ host_set_applied(struct host *host, int64_t version)
 long long
 host_lag_ms(const struct host *host)
 {
-    return (host->connected && host->applied < host->wanted
+    return (host->connected && host_behind(host)
                 ? time_msec() - host->synced_at
                 : 0);
 }

@@ -632,6 +632,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     if (r->has_counters) {
         learn_counters(c, host, r, first);
     }
+    host->applied_generation = r->applied_generation;
     host_set_applied(host, r->applied);
     host->generation = r->generation;
     host->silent_at = first ? host->silent_at : 0;

@@ -39,6 +39,14 @@ on_keys(const struct json *keys, void *a)
     return false;
 }
 
+static char *
+on_order(const struct json *json, void *a_)
+{
+    struct fanout_agent *a = a_;
+
+    return wanted_push(&a->wanted, json, &a->lease, time_msec());
+}
+
 void
 fanout_agent_init(struct fanout_agent *a, int number, const char *hosts,
                   const char *telemetry, int period_ms)
@@ -53,6 +61,7 @@ fanout_agent_init(struct fanout_agent *a, int number, const char *hosts,
     report_init(&a->report, idl, a->host, time_msec());
     lease_init(&a->lease);
     a->telemetry = telemetry_create(telemetry, on_lease, on_keys, a);
+    telemetry_take_orders(a->telemetry, on_order);
     a->period_ms = period_ms;
     a->next_telemetry = time_msec() + random_range(period_ms);
 }
@@ -69,12 +78,13 @@ send_telemetry(struct fanout_agent *a)
 {
     char *text = xasprintf(
         "{\"version\":1,\"host\":\"%s\",\"time\":%lld,\"state\":\"%s\","
-        "\"applied\":%"PRId64",\"ports\":{\"uplink\":{\"tx_bytes\":1,"
+        "\"applied\":%" PRId64 ",\"applied_generation\":%" PRId64
+        ",\"ports\":{\"uplink\":{\"tx_bytes\":1,"
         "\"rx_bytes\":1,\"capacity_bps\":%d}},\"ip_bytes\":1,"
         "\"default_bytes\":0,\"jobs\":[{\"job\":\"base/j\",\"tx_bytes\":1,"
         "\"rx_bytes\":1,\"iteration\":1,\"stage\":0}]}",
         a->host, time_wall_msec(), state_name(a), a->wanted.version,
-        CAPACITY_BPS);
+        a->wanted.generation, CAPACITY_BPS);
 
     telemetry_send(a->telemetry, json_from_string(text));
     free(text);

@@ -326,7 +326,7 @@ find_behind(const struct cluster *c, struct json *behind)
 
     for (size_t i = 0; i < n_known; i++) {
         n += hosts[i]->connected;
-        if (hosts[i]->connected && hosts[i]->applied < hosts[i]->wanted) {
+        if (hosts[i]->connected && host_behind(hosts[i])) {
             json_array_add(behind, json_string_create(hosts[i]->name));
         }
     }

@@ -282,7 +282,7 @@ put_behind(struct ds *out, const struct host *const hosts[], size_t n)
     size_t counts[ARRAY_SIZE(classes)] = { 0 };
 
     for (size_t i = 0; i < n; i++) {
-        int64_t behind = hosts[i]->wanted - hosts[i]->applied;
+        int64_t behind = host_behind(hosts[i]);
         size_t c = 0;
 
         while (behind > classes[c].most) {

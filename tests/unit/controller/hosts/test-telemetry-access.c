@@ -171,6 +171,57 @@ FIXTURE_TEST(a_lease_says_how_often_counters_are_wanted)
     assert_int_equal(telemetry_n_agents(f->t), 1);
 }
 
+/* Gives h0 order 'version' and pushes. */
+static int64_t
+push(struct fixture *f, int64_t version)
+{
+    struct host *host = cluster_get_host(f->c, "h0");
+
+    free(host->order);
+    host->order = xstrdup("{\"host\":\"h0\"}");
+    host->wanted_generation = 3;
+    host_set_wanted(host, version);
+    return telemetry_push(f->t, version);
+}
+
+#define ORDER(VERSION) \
+    "[{\"row\":{\"host\":\"h0\",\"version\":" VERSION "},\"version\":1}]"
+#define HAS(GENERATION, VERSION)                                                     \
+    "[{\"version\": 1, \"host\": \"h0\", \"state\": \"fair\", \"applied\": " VERSION \
+    ", \"applied_generation\": " GENERATION ", \"jobs\": []" COUNTERS "}]"
+
+FIXTURE_TEST(an_agent_gets_each_order_once_and_after_a_connect_what_it_lacks)
+{
+    static const struct {
+        const char *report, *received;
+    } connects[] = {
+        { HEAD("h0") COUNTERS "}]", ORDER("8") },
+        { HAS("3", "8"), "-" },
+        { HAS("3", "7"), ORDER("8") },
+        { HAS("2", "8"), ORDER("8") }, /* Of another leader. */
+        { HAS("2", "9"), ORDER("8") },
+    };
+
+    report(f, 0, HEAD("h0") COUNTERS "}]");
+    report(f, 1, HEAD("h1") COUNTERS "}]"); /* Is to have no order. */
+    assert_int_equal(push(f, 7), 7);
+    assert_is(receive(f, 0), ORDER("7"));
+    assert_int_equal(telemetry_push(f->t, 7), 7);
+    assert_is(receive(f, 0), "-");
+    assert_is(receive(f, 1), "-");
+    assert_int_equal(push(f, 8), 8);
+    assert_is(receive(f, 0), ORDER("8"));
+    for (size_t i = 0; i < ARRAY_SIZE(connects); i++) {
+        jsonrpc_close(f->agents[0]);
+        f->agents[0] = NULL;
+        telemetry_run(f->t, true);
+        report(f, 0, connects[i].report);
+        telemetry_run(f->t, true);
+        assert_int_equal(telemetry_push(f->t, 8), 8);
+        assert_is(receive(f, 0), connects[i].received);
+    }
+}
+
 FIXTURE_TEST(the_first_report_has_counters)
 {
     report(f, 0, HEAD("h0") "}]");
