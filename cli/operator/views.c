@@ -297,6 +297,13 @@ print_controller(const struct json *json)
     } else {
         printf("coverage    unknown: no host has reported traffic\n");
     }
+    if (member_number(json, "gpu_s") > 0) {
+        printf("GPU time    %.1f hours, of which jobs waited %.1f %% for the "
+               "network\n",
+               member_number(json, "gpu_s") / 3600,
+               100 * member_number(json, "gpu_waited_s")
+                   / member_number(json, "gpu_s"));
+    }
 }
 
 /* Prints a comparison of stages with a plain network, if there is one. */

@@ -182,6 +182,7 @@ struct job_traffic {
     bool paused;                /* The last telemetry had no new bytes. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
     double busy, waited;        /* Counters of the last telemetry, seconds. */
+    int gpus;                   /* By its launcher, the most; 0 if unknown. */
     uint64_t reports_refused;   /* Refused progress reports of the last
                                  * telemetry. */
     struct progress_source progress;    /* As the host's agent reported. */
@@ -246,6 +247,10 @@ struct job {
     const struct host *refused_host; /* Host of the last report that the bound
                                       * refused, NULL for a REST client. */
     double sent;                /* Bytes sent by all hosts in 'stage'. */
+    double gpu_held, gpu_waited; /* GPU seconds since it was first reported,
+                                  * and those of them in which it waited for
+                                  * other traffic, at the host that moved
+                                  * most. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct shash refused;       /* Host name -> struct job_refusal. */
     int workers[N_ROLES];       /* Processes on all hosts, 0 if not live. */
@@ -410,6 +415,8 @@ struct cluster {
     int n_renamed;              /* Hosts that came after a job had named them
                                  * by their first label. */
     int n_revoked;              /* Hosts that an operator has revoked. */
+    double gpu_held, gpu_waited; /* Sums over jobs since the controller
+                                  * started. */
     struct fabric *fabric;      /* Links between switches; NULL without a
                                  * topology. */
     unsigned int changes;       /* Incremented for changes that may need

@@ -22,7 +22,7 @@ STATUS = {
     "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
     "gain": {"plain_mean_s": 3.0, "measured_mean_s": 2.5, "ratio": 0.8333,
              "stages": 200},
-    "gap": 1.8636, "generation": 1, "hosts": 2, "order_age_s": 0.42,
+    "gap": 1.8636, "generation": 1, "gpu_s": 7200, "gpu_waited_s": 360, "hosts": 2, "order_age_s": 0.42,
     "order_lag_s": 0.1,
     "jobs": 2, "observe": True,
     "observed_by": {"at": 1795313889450, "ended": 0, "id": 4,
@@ -40,6 +40,7 @@ cluster     2 cojobs, 2 jobs, 2 stages
 hosts       2, 2 with a connected agent; the order is 0.4 s old, the slowest \
 host 0.1 s behind
 coverage    75.0 % of the traffic belongs to jobs
+GPU time    2.0 hours, of which jobs waited 5.0 % for the network
 decisions   8, the longest took 53 us
 ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6, plan 0
 bound       distance to the bound of these stages, weighted: 1.86 (fluid \

@@ -360,6 +360,16 @@ put_jobs(struct ds *out, const struct cluster *c)
     PUT_JOBS("job_level",
              "Level of the job, 0 is the best, -1 if it has none yet.",
              job->level);
+    put(out, "gpu_seconds_total", "counter", "GPU seconds for which jobs ran.",
+        c->gpu_held);
+    put(out, "gpu_waited_seconds_total", "counter",
+        "Those in which jobs waited for the traffic of others.",
+        c->gpu_waited);
+    PUT_JOBS("job_gpu_seconds", "GPU seconds for which the job ran.",
+             job->gpu_held);
+    PUT_JOBS("job_gpu_waited_seconds",
+             "Those in which the job waited for the traffic of others.",
+             job->gpu_waited);
     PUT_JOBS("job_stage_sent_bytes", "Bytes sent by the job in its stage.",
              job->sent);
     free(nodes);

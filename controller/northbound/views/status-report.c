@@ -464,6 +464,8 @@ status_report_put(struct json *json, const struct status_facts *facts)
     if (s.ip_bytes > 0) {
         json_put_real(json, "coverage", coverage(&s));
     }
+    json_put_real(json, "gpu_s", facts->cluster->gpu_held);
+    json_put_real(json, "gpu_waited_s", facts->cluster->gpu_waited);
     json_object_put(json, "predicted", status_predicted(facts->rows));
     json_object_put(json, "gain", status_gain(facts->cluster));
     put_overrides(json, facts);

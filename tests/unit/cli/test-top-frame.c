@@ -76,7 +76,7 @@ assert_frame(struct top_screen *screen, const char *alarms,
     "controller active, order 7 by policy stage, 1.50 x the bound\n"   \
     "2 hosts, 1 connected, at most 0.2 s behind the order; 1 cojobs, " \
     "2 jobs, "                                                         \
-    "1 stages; 75% tagged\n"
+    "1 stages; 75% tagged; GPUs waited 0.0 of 0.0 hours\n"
 #define STAGES                                                 \
     "rank  stage   jobs  level  iterations  done  ends in    " \
     "bottleneck\n"                                             \

@@ -178,13 +178,19 @@ FIXTURE_TEST(keeps_what_each_job_of_a_stage_did)
     f->waited = 5;
     learn(f, "h0", 500, 0, 0, true);
     f->waited = 7;
+    msec_ahead += 10000;
     learn(f, "h0", 900, 100, 1, false);
+    learn(f, "h1", 0, 100, 1, false); /* Less than h0. */
+    msec_ahead -= 10000;
     part = shash_find_data(&f->stage->parts, "t0");
     assert_int_equal(part->devices, 2);
     b = shash_find_data(&part->moved, "h0");
     assert_int_equal(b->bytes[DIR_TX], 400);
     assert_float_equal(b->waited, 2, 1e-9);
     assert_float_equal(b->busy, 4, 1e-9);
+    assert_float_equal(f->job->gpu_waited, 2 * 2, 1e-9);
+    assert_float_equal(f->job->gpu_held, 2 * 10, 1);
+    assert_true(f->c->gpu_held == f->job->gpu_held);
     assert_int_equal(cluster_get_host(f->c, "h0")->carried[DIR_TX], 800);
     assert_int_equal(cluster_get_host(f->c, "h0")->moved[DIR_TX], 400);
 }
