@@ -64,6 +64,9 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "accuracy", p->accuracy);
     add_number(o, "iteration_s", p->iteration_s);
     add_number(o, "early_s", p->early_s);
+    add_number(o, "target_s", p->target_s);
+    add_number(o, "gpu_s", p->device_s);
+    add_number(o, "gpu_s_to_target", p->device_s_to_target);
     add_number(o, "ratio", p->ratio);
     searches = cJSON_AddObjectToObject(o, "searches_vs_baseline");
     for (int i = 0; i < REPORT_N_SEARCH_RATIOS; i++) {

@@ -63,6 +63,9 @@ struct report_job {
     long long n_iterations;
     size_t n_points, allocated_points;
     struct report_point *points;
+    double begin, end; /* Between them it held 'devices'; NAN until
+                        * it has ended. */
+    int devices;
 };
 
 struct report_search {
@@ -185,8 +188,13 @@ struct report_policy {
     double early_s;             /* Mean over jobs of the seconds from the begin
                                  * of the search until they reported 0.9 of
                                  * their last accuracy. */
-    double ratio;               /* mean_sct_s divided by mean_sct_s of the
-                                 * baseline. */
+    double target_s;            /* Mean over searches of the seconds until a
+                                 * job reported 0.99 of the best last accuracy.
+                                 */
+    double device_s, device_s_to_target; /* Device seconds of their jobs: in
+                                          * all, and until then. */
+    double ratio; /* mean_sct_s divided by mean_sct_s of the
+                   * baseline. */
     double searches_vs_baseline[REPORT_N_SEARCH_RATIOS];
 
     double *figures; /* 'n_figures' of the report, NAN if
@@ -235,6 +243,12 @@ void report_progress(struct report_policy *, const char *cojob,
                      double loss, double accuracy);
 void report_job_end(struct report_policy *, const char *cojob, const char *job,
                     const char *outcome, double exchange_s);
+
+/* Notes that a job of a search held 'devices' computing devices from 'begin'
+ * to 'end'. */
+void report_job_devices(struct report_policy *, const char *cojob,
+                        const char *job, double begin, double end,
+                        int devices);
 
 void report_cojob(struct report_policy *, const char *cojob, double tagged,
                   double untagged);

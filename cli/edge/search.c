@@ -61,7 +61,9 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_table run_table = {
-    .name = "stagecoach search run", .rows = rows, .modes = RUN,
+    .name = "stagecoach search run",
+    .rows = rows,
+    .modes = RUN,
     .usage =
         "usage: stagecoach search run SEARCH.json --cluster CLUSTER.json "
         "[OPTION...]\n"
@@ -70,12 +72,16 @@ static const struct option_table run_table = {
         "each\n"
         "trial on the hosts of the cluster, runs all of them to the "
         "iterations of\n"
-        "the first rung, keeps the best, and continues with the next rung.\n",
+        "the first rung, keeps the best, and continues with the next rung, or "
+        "judges\n"
+        "each trial when it arrives (\"method\" of stagecoach-scenario(5)).\n",
     .footer =
         "Exit status: 0 success, 1 a file is invalid or all jobs failed, "
         "2 usage,\n"
         "128 + N ended by signal N.\n",
-    .operand = "SEARCH.json", .min_operands = 1, .max_operands = 1,
+    .operand = "SEARCH.json",
+    .min_operands = 1,
+    .max_operands = 1,
 };
 
 static const struct option_table check_table = {
@@ -237,8 +243,9 @@ execute(const struct options *o, struct search_config *config)
         return command_fail(NULL, error);
     }
     if (result.signal) {
-        return interrupt_say(result.signal, result.n_stages,
-                             config->spec->n_rungs, "stage");
+        return interrupt_say(
+            result.signal, result.n_stages,
+            config->spec->method.places ? 1 : config->spec->n_rungs, "stage");
     }
     return result.best < 0 ? EXIT_NO : EXIT_OK;
 }
