@@ -122,16 +122,20 @@ put_route(struct flow_table *ft, const struct routes *routes, int sw, int to,
           struct ofpbuf *ofpacts)
 {
     uint32_t ports[FLOW_GROUP_MAX_PORTS];
-    size_t n = routes_next(routes, sw, to, ports, ARRAY_SIZE(ports));
+    struct route_next next;
 
     BUILD_ASSERT_DECL(FLOW_GROUP_MAX_PORTS == ROUTES_MAX_NEXT);
-    if (n == 1) {
+    routes_next(routes, sw, to, &next);
+    for (size_t i = 0; i < next.n; i++) {
+        ports[i] = next.hops[i].out.port;
+    }
+    if (next.n == 1) {
         ofpact_put_OUTPUT(ofpacts)->port = u16_to_ofp(ports[0]);
-    } else if (n) {
-        flow_table_add_group(ft, FLOW_GROUP(to), ports, n);
+    } else if (next.n) {
+        flow_table_add_group(ft, FLOW_GROUP(to), ports, next.n);
         ofpact_put_GROUP(ofpacts)->group_id = FLOW_GROUP(to);
     }
-    return n > 0;
+    return next.n > 0;
 }
 
 static void
