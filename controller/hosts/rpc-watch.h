@@ -27,6 +27,10 @@
  * also if that only sends.  A stream that need not wait is run again in the
  * next iteration, and so is a new one.
  *
+ * What has no JSON-RPC, such as a switch, is added with NULL, and
+ * rpc_watch_ask_all() takes a function that registers with the poll loop; it
+ * is returned also when the time has come for which that function asked.
+ *
  * Thousands of connections also need memory: that of TLS is freed while it has
  * nothing to send or to decrypt.
  *
@@ -46,8 +50,8 @@ struct rpc_watched {
     struct ovs_list node; /* In a list of struct rpc_watch; empty while it
                            * waits. */
     struct jsonrpc *rpc;
-    int fd;          /* In the set of epoll, -1 if it is not there. */
-    uint32_t events; /* For which it is there. */
+    int fd;        /* In the set of epoll, -1 if it is not there. */
+    long long due; /* time_msec() when it has news in any case. */
 };
 
 struct rpc_watch *rpc_watch_create(void);
@@ -58,6 +62,12 @@ void rpc_watch_remove(struct rpc_watch *, struct rpc_watched *);
 
 /* Notes what the connection waits for; for messages only with 'receives'. */
 void rpc_watch_ask(struct rpc_watch *, struct rpc_watched *, bool receives);
+
+void rpc_watch_ask_all(struct rpc_watch *, struct rpc_watched *,
+                       void (*wait)(const void *aux), const void *aux);
+
+/* Notes that the connection has news. */
+void rpc_watch_wake(struct rpc_watch *, struct rpc_watched *);
 
 void rpc_watch_poll(struct rpc_watch *);
 
