@@ -102,6 +102,14 @@ class Honest(Switch):
     says, soon, most_dumps = "gives no error", True, 7
 
 
+def dumped(flow):
+    """Returns what a dump has of 'flow', the body of a flow_mod."""
+    cookie, _, table, _, idle, hard, priority, _, _, _, flags = (
+        struct.unpack(">QQBBHHHIIIH", flow[:38]))
+    return struct.pack(">HBxIIHHHH4xQQQ", 48 + len(flow[40:]), table, 0, 0,
+                       priority, idle, hard, flags, cookie, 0, 0) + flow[40:]
+
+
 class Obedient(Switch):
     """Applies all changes, so it is dumped before and after them only."""
     datapath, state, most_dumps = 0x1b, "in sync", 4
@@ -112,17 +120,11 @@ class Obedient(Switch):
 
     async def answer(self, out, kind, xid, body):
         if kind == FLOW_MOD:
-            self.flows.append(body)
+            self.flows.append(dumped(body))
         await super().answer(out, kind, xid, body)
 
     async def dump(self, out, xid, part):
-        flows = b""
-        for flow in self.flows if part == FLOWS else ():
-            cookie, _, table, _, idle, hard, priority, _, _, _, flags = (
-                struct.unpack(">QQBBHHHIIIH", flow[:38]))
-            flows += struct.pack(
-                ">HBxIIHHHH4xQQQ", 48 + len(flow[40:]), table, 0, 0,
-                priority, idle, hard, flags, cookie, 0, 0) + flow[40:]
+        flows = b"".join(self.flows if part == FLOWS else ())
         out.write(message(MULTIPART, struct.pack(">HHI", part, 0, 0) + flows,
                           xid))
 
@@ -139,10 +141,10 @@ class Remover(Obedient):
     async def report(self, out):
         while not out.is_closing():
             flow = self.flows[0]
-            size = struct.unpack(">H", flow[42:44])[0]
+            size = struct.unpack(">H", flow[50:52])[0]
             out.write(message(FLOW_REMOVED, struct.pack(
                 ">QHBBIIHHQQ", 0x7374616765000000, 100, 2, 0, 0, 0, 0, 0, 0,
-                0) + flow[40:40 + (size + 7) // 8 * 8]))
+                0) + flow[48:48 + (size + 7) // 8 * 8]))
             await asyncio.sleep(0.05)
 
 
@@ -414,4 +416,5 @@ async def main():
     sys.exit(bool(bad))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
