@@ -216,7 +216,7 @@ on_job_end(struct job *job, void *a_)
 
     VLOG_INFO("%s: job has left this host", job->name);
     log_readers_job_end(a->logs, job);
-    job->told.at = 0; /* Its last counters are news. */
+    job->reported.at = 0; /* Its last counters are news. */
     send_telemetry(a);
     identity_clear_control_ports(a->identity,
                                  actuator_slot(a->actuator, job->name));
@@ -393,6 +393,14 @@ on_keys(const struct json *keys, void *a_)
     return good;
 }
 
+static char *
+on_order(const struct json *json, void *a_)
+{
+    struct agent *a = a_;
+
+    return wanted_push(&a->wanted, json, &a->lease, time_msec());
+}
+
 /* Loads the rules for logs, if there is a file of them.  Returns NULL, or a
  * malloc()'d message, which has been logged; then the previous rules stay. */
 char *
@@ -546,6 +554,7 @@ agent_create(const struct agent_config *config, struct agent **ap)
         open_database(a);
         a->telemetry =
             telemetry_create(config->controller, on_lease, on_keys, a);
+        telemetry_take_orders(a->telemetry, on_order);
         if (a->cgroup_mount) {
             a->cgroup_root = xasprintf("%s/%s", a->cgroup_mount,
                                        config->cgroup);
@@ -586,8 +595,9 @@ agent_destroy(struct agent *a)
     }
 }
 
-/* Applies the desired state from the database.  Without a row, nothing is
- * desired once the database has been read, or GRACE_MS after the start. */
+/* Applies the desired state that was pushed or is in the database.  Without a
+ * row, nothing is desired once the database has been read, or GRACE_MS after
+ * the start. */
 static void
 run_wanted(struct agent *a, long long now)
 {
@@ -674,6 +684,7 @@ run_applied(struct agent *a)
     }
     if (status.in_sync && a->wanted.present) {
         a->applied = a->wanted.version;
+        a->applied_generation = a->wanted.generation;
     }
 }
 
@@ -689,10 +700,12 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
 
     actuator_get_status(a->actuator, &status);
     host_facts_run(&a->facts, a->config, status.about, now);
-    smap_replace(health, "shim", status.connected ? "connected" : "away");
+    smap_replace(health, "shim",
+                 status.connected ? "connected" : "disconnected");
     smap_replace(health, "bypass", status.bypass ? "up" : "down");
     smap_replace(health, "telemetry",
-                 telemetry_is_connected(a->telemetry) ? "connected" : "away");
+                 telemetry_is_connected(a->telemetry) ? "connected"
+                                                      : "disconnected");
     host_row_cut(health);
     report_run(&a->report, a->loop->idl, txn, &facts, now);
 }

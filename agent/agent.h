@@ -113,6 +113,7 @@ struct agent {
     bool has_rdma;              /* The host has a card for RDMA, as far as it
                                  * mattered. */
     int64_t applied;            /* Version that the shim has applied. */
+    int64_t applied_generation; /* Of that. */
 };
 
 char *agent_create(const struct agent_config *, struct agent **);

@@ -90,7 +90,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_object_put_string(json, "shim",
                            a->config->actuator != AGENT_SHIM ? "none"
                            : status.connected                ? "connected"
-                                                             : "away");
+                                                             : "disconnected");
     json_object_put(json, "tc", tc_to_json(a->tc));
     json_put_boolean(json, "bypass", status.bypass);
     json_put_boolean(json, "database", ovsdb_idl_is_connected(a->loop->idl));
@@ -104,7 +104,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_object_put(json, "users", users_to_json(&registry->users));
     json_object_put_string(json, "identity",
                            identity_is_blind(a->identity) ? "none" : "kernel");
-    json_object_put(json, "looks", tracker_to_json(a->tracker));
+    json_object_put(json, "scans", tracker_to_json(a->tracker));
     json_object_put(json, "progress", progress_socket_to_json(a->progress));
     json_object_put(json, "telemetry", telemetry_to_json(a->telemetry));
     reply(conn, json);

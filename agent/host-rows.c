@@ -22,7 +22,8 @@
 #include "util.h"
 #include "wire/certificate.h"
 #include "wire/daemon-options.h"
-#include "wire/hosts-idl.h"
+#include "wire/host-order.h"
+#include "wire/json-get.h"
 
 VLOG_DEFINE_THIS_MODULE(wanted);
 
@@ -96,6 +97,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
         OVSDB_IDL_CONDITION_INIT(&condition);
 
     memset(w, 0, sizeof *w);
+    w->host = host;
     w->trusts_environment = true;
     w->all.min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&w->all.congestion, 0xff, sizeof w->all.congestion);
@@ -227,37 +229,83 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     }
 }
 
-/* Looks at the row in 'idl'.  If it has changed since the last look, restarts
- * 'lease' and takes the row over, unless it is of an older generation than has
- * been seen.  Returns true if it was taken over. */
-bool
-wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
-           long long now)
+/* Takes 'db' over and restarts 'lease', unless a newer order is there or a
+ * newer generation has been seen. */
+static void
+offer_row(struct wanted *w, const struct hostsrec_host_wanted *db,
+          struct lease *lease, long long now)
 {
-    unsigned int seqno = ovsdb_idl_get_seqno(idl);
-    const struct hostsrec_host_wanted *db;
-
-    if (seqno == w->idl_seqno) {
-        return false;
+    if (w->present && db->generation == w->generation
+        && db->version <= w->version) {
+        return; /* Its order holds until its lease ends. */
     }
-    w->idl_seqno = seqno;
-    db = hostsrec_host_wanted_first(idl); /* It has no other. */
-    if (!db
-        || (w->present && db->version == w->version
-            && db->generation == w->generation)) {
-        return false; /* Its order holds until its lease ends. */
-    }
-    if (!lease_row(lease, db->generation, db->lease_ms, now)) {
+    if (lease_row(lease, db->generation, db->lease_ms, now)) {
+        take_row(w, db);
+        w->taken = true;
+    } else {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
         VLOG_WARN_RL(&rl,
                      "ignoring order %" PRId64 " of generation %" PRId64 ", "
                      "older than %" PRId64,
                      db->version, db->generation, lease->newest);
-        return false;
     }
-    take_row(w, db);
-    return true;
+}
+
+char *
+wanted_push(struct wanted *w, const struct json *json, struct lease *lease,
+            long long now)
+{
+    const struct json *version = json_get(json, "version", JSON_INTEGER);
+    struct ovsdb_datum data[HOSTSREC_HOST_WANTED_N_COLUMNS];
+    struct hostsrec_host_wanted row;
+    char *error;
+
+    if (!version || version->integer != HOST_ORDER_VERSION) {
+        return xasprintf("order: version %lld of the message; expected %d; "
+                         "the hosts database has the order, too",
+                         version ? version->integer : 0, HOST_ORDER_VERSION);
+    }
+    error = host_order_read(json_get(json, "row", JSON_OBJECT), data);
+    if (error) {
+        return error;
+    }
+    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
+        hostsrec_host_wanted_columns[i].parse(&row.header_, &data[i]);
+    }
+    if (strcmp(row.host, w->host)) {
+        error =
+            xasprintf("order: for host %s; expected %s", row.host, w->host);
+    } else {
+        offer_row(w, &row, lease, now);
+    }
+    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
+        hostsrec_host_wanted_columns[i].unparse(&row.header_);
+    }
+    host_order_free(data);
+    return error;
+}
+
+/* Reads the row in 'idl', if it has changed since the last time.  Returns
+ * true if an order was taken over since then, pushed or from there. */
+bool
+wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
+           long long now)
+{
+    unsigned int seqno = ovsdb_idl_get_seqno(idl);
+    const struct hostsrec_host_wanted *db;
+    bool taken;
+
+    if (seqno != w->idl_seqno) {
+        w->idl_seqno = seqno;
+        db = hostsrec_host_wanted_first(idl); /* It has no other. */
+        if (db) {
+            offer_row(w, db, lease, now);
+        }
+    }
+    taken = w->taken;
+    w->taken = false;
+    return taken;
 }
 
 /* Stores the desired row of the job in '*row'.  Returns false if the

@@ -8,16 +8,19 @@
  *
  * A copy of the host's row of Host_Wanted: the order must survive a loss of
  * the database connection, and a row of a controller that has been replaced
- * must be ignored.
+ * must be ignored.  The controller pushes the row on the telemetry stream, and
+ * writes it to the database later, for agents that start without a controller.
  *
- * A host follows an order only while a controller confirms it: by a change of
- * the host's row, or by a notification on the telemetry stream.  These arrive
- * on different connections, possibly from a controller that has not noticed
- * its replacement.  Both therefore carry the generation of their controller.
+ * A host follows an order only while a controller confirms it: by another row,
+ * or by a notification on the telemetry stream.  These arrive on different
+ * connections, possibly from a controller that has not noticed its
+ * replacement.  All therefore carry the generation of their controller.
  * The agent ignores generations older than the newest one seen, and a
- * notification extends only the order of its own generation.
+ * notification extends only the order of its own generation.  Of a generation,
+ * the agent takes rows of larger versions only, whichever way they come.
  *
  *    wanted_init(&wanted, idl, host);            // Before the IDL runs.
+ *    error = wanted_push(&wanted, json, &lease, now);
  *    if (wanted_run(&wanted, idl, &lease, now)) {
  *        ...wanted_get(&wanted, name, &row) for each job...
  *    }
@@ -36,7 +39,7 @@
  * change:
  *
  *    kernel               Release of the running kernel.
- *    shim_NAME            NAME of shim/about.h, while the shim is connected.
+ *    shim_NAME            NAME of SHIM_ABOUT, while the shim is connected.
  *    certificate          Common name of the agent's certificate.
  *    certificate_expires  Milliseconds since the epoch.
  *    tc                   Number of interfaces of --tc.
@@ -65,6 +68,7 @@
 #include "wire/shim-protocol.h"
 
 struct agent_config;
+struct json;
 struct ovsdb_idl;
 struct ovsdb_idl_txn;
 
@@ -94,7 +98,9 @@ long long lease_until(const struct lease *);
 #define WANTED_NO_DSCP UINT8_MAX
 
 struct wanted {
+    const char *host;
     unsigned int idl_seqno; /* Sequence number of the last check. */
+    bool taken;             /* There is another row since then. */
 
     /* Values of the row that was applied last. */
     bool present; /* False before the first one. */
@@ -113,9 +119,15 @@ struct wanted {
     struct shash jobs;           /* Contains struct wanted_job, by name. */
 };
 
+/* 'host' must outlive it. */
 void wanted_init(struct wanted *, struct ovsdb_idl *, const char *host);
 void wanted_uninit(struct wanted *);
 
+/* Takes the parameter of a notification "order".  Returns NULL, also if the
+ * order is not newer than the one that is there, or a message that the caller
+ * frees. */
+char *wanted_push(struct wanted *, const struct json *, struct lease *,
+                  long long now);
 bool wanted_run(struct wanted *, const struct ovsdb_idl *, struct lease *,
                 long long now);
 bool wanted_get(const struct wanted *, const char *job, struct shim_slot *);

@@ -24,6 +24,7 @@
 #include "lockfile.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "ovs-built.h"
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
@@ -75,7 +76,7 @@ static const struct privilege {
 } privileges[] = {
     { CAP_NET_ADMIN, "CAP_NET_ADMIN",
       "keeping interfaces' queues, and joining the shim's in the kernel when "
-      "it is gone" },
+      "it is removed" },
     { CAP_BPF, "CAP_BPF", "the programs that know the job of each packet" },
     { CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "claims of network namespaces" },
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
@@ -187,7 +188,7 @@ main(int argc, char *argv[])
     if (error) {
         ovs_fatal(0, "%s", error);
     }
-    daemonize_start(false);
+    DAEMONIZE_START();
     lockfile = lock_host(&config);
     drop_privileges();
     unixctl = open_unixctl(&config);

@@ -35,14 +35,14 @@ VLOG_DEFINE_THIS_MODULE(telemetry);
 #define MAX_BACKOFF_MS 1000
 
 /* Probe interval: leases arrive every second, so a longer silence without a
- * reply to a probe means that the controller is gone.  After two intervals,
- * when the agent notices, the next controller should lead. */
+ * reply to a probe means that the controller is disconnected.  After two
+ * intervals, when the agent notices, the next controller should lead. */
 #define PROBE_MS 2000
 
 #define MAX_BACKLOG (64 * 1024) /* Bytes; larger than a message. */
 
 /* Longest time without a report of something, less half of the time between
- * two reports: the controller doubts what it has not heard of for long. */
+ * two reports: the controller doubts what it has not received for long. */
 #define REPEAT_MS (TELEMETRY_REPEAT_MS - TELEMETRY_MS / 2)
 #define MAX_MESSAGES_A_RUN 50
 
@@ -50,6 +50,7 @@ struct telemetry {
     struct jsonrpc_session *session;
     telemetry_lease_func *lease;
     telemetry_keys_func *keys;
+    telemetry_order_func *order; /* NULL: orders are ignored. */
     void *aux;
     uint64_t n_sent, n_dropped;
 
@@ -80,6 +81,13 @@ telemetry_create(const char *remotes, telemetry_lease_func *lease,
     tm->keys = keys;
     tm->aux = aux;
     return tm;
+}
+
+/* Calls 'order' for each order, too. */
+void
+telemetry_take_orders(struct telemetry *tm, telemetry_order_func *order)
+{
+    tm->order = order;
 }
 
 void
@@ -134,6 +142,7 @@ take_message(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
     const struct json *params = msg->params;
     const struct json *json = NULL;
+    char *error = NULL;
     bool good = true;
 
     if (params && params->type == JSON_ARRAY && params->array.n == 1) {
@@ -145,12 +154,17 @@ take_message(struct telemetry *tm, const struct jsonrpc_msg *msg)
         good = take_lease(tm, json);
     } else if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "keys")) {
         good = tm->keys(json, tm->aux);
+    } else if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "order")
+               && tm->order) {
+        error = tm->order(json, tm->aux);
     }
-    if (!good) {
+    if (!good || error) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
-        VLOG_WARN_RL(&rl, "%s: ignoring malformed %s",
-                     jsonrpc_session_get_name(tm->session), msg->method);
+        VLOG_WARN_RL(&rl, "%s: ignoring %s%s",
+                     jsonrpc_session_get_name(tm->session),
+                     error ? "" : "malformed ", error ? error : msg->method);
+        free(error);
     }
 }
 
@@ -350,6 +364,7 @@ compose_state(const struct agent *a, const struct actuator_status *status)
 
     json_object_put_string(json, "state", agent_state(a));
     json_put_integer(json, "applied", a->applied);
+    json_put_integer(json, "applied_generation", a->applied_generation);
     if (a->lease.newest >= 0) {
         json_put_integer(json, "generation", a->lease.newest);
     }
@@ -390,14 +405,15 @@ put_host_counters(struct json *json, const struct agent *a,
 }
 
 bool
-telemetry_is_due(const struct job_told *told, const struct job_told *now,
-                 int64_t counters_ms)
+telemetry_is_due(const struct job_reported *reported,
+                 const struct job_reported *now, int64_t counters_ms)
 {
-    return (!counters_ms || now->hash != told->hash
-            || now->at >= told->at + REPEAT_MS
-            || (now->bytes != told->bytes
-                && (!told->moved
-                    || now->at >= told->at + counters_ms - TELEMETRY_MS / 2)));
+    return (
+        !counters_ms || now->hash != reported->hash
+        || now->at >= reported->at + REPEAT_MS
+        || (now->bytes != reported->bytes
+            && (!reported->moved
+                || now->at >= reported->at + counters_ms - TELEMETRY_MS / 2)));
 }
 
 /* Returns the jobs that must be reported, and notes that they were.  With
@@ -412,12 +428,13 @@ take_jobs(const struct telemetry *tm, const struct registry *registry,
     HMAP_FOR_EACH (job, node, &registry->jobs) {
         bool has_pairs = pairs && job->n_remotes;
         struct json *json = compose_facts(job);
-        struct job_told told = { .hash = json_hash(json, 0),
-                                 .bytes = job->tx_bytes + job->rx_bytes,
-                                 .at = now };
+        struct job_reported reported = { .hash = json_hash(json, 0),
+                                         .bytes =
+                                             job->tx_bytes + job->rx_bytes,
+                                         .at = now };
 
         if (!has_pairs
-            && !telemetry_is_due(&job->told, &told, tm->counters_ms)) {
+            && !telemetry_is_due(&job->reported, &reported, tm->counters_ms)) {
             json_destroy(json);
             continue;
         }
@@ -426,8 +443,8 @@ take_jobs(const struct telemetry *tm, const struct registry *registry,
             json_object_put(json, "sent_to", pairs_to_json(job));
         }
         json_array_add(jobs, json);
-        told.moved = told.bytes != job->told.bytes;
-        job->told = told;
+        reported.moved = reported.bytes != job->reported.bytes;
+        job->reported = reported;
     }
     return jobs;
 }

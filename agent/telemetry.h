@@ -8,7 +8,8 @@
  *
  * Values that change five times a second are not stored in a database.  They
  * go directly to the active controller as JSON-RPC notifications
- * (docs/interfaces.md), and its leases and keys arrive on the same stream.  A
+ * (docs/interfaces.md), and its orders, leases and keys arrive on the same
+ * stream.  A
  * message that cannot be sent at once is dropped, because the next one is
  * newer.
  *
@@ -26,10 +27,10 @@
  *    telemetry_wait(tm);
  *
  * The shim knows which addresses have connections with each other.  The agent
- * reports them; the controller answers with keys for the remote addresses of
+ * reports them; the controller replies with keys for the remote addresses of
  * hosts that it knows (controller/hosts/pair-keys.h), which the agent hands to
  * the shim.  Keys are in no log and in no reply of the agent.  The last keys
- * stay while no controller answers, and a new shim gets them.
+ * stay while no controller replies, and a new shim gets them.
  *
  * A process that may write packets can send with any source, so that the shim
  * sees addresses that are not this host's.  Only those are reported that the
@@ -50,7 +51,7 @@
 
 struct agent;
 struct job;
-struct job_told;
+struct job_reported;
 struct json;
 struct shim_key;
 struct shim_peer;
@@ -78,8 +79,12 @@ typedef bool telemetry_lease_func(const struct telemetry_lease *, void *aux);
  * malformed. */
 typedef bool telemetry_keys_func(const struct json *keys, void *aux);
 
+/* Takes an order.  Returns NULL or a message that the caller frees. */
+typedef char *telemetry_order_func(const struct json *, void *aux);
+
 struct telemetry *telemetry_create(const char *remotes, telemetry_lease_func *,
                                    telemetry_keys_func *, void *aux);
+void telemetry_take_orders(struct telemetry *, telemetry_order_func *);
 void telemetry_destroy(struct telemetry *);
 
 void telemetry_run(struct telemetry *);
@@ -94,11 +99,11 @@ void telemetry_report(struct telemetry *, const struct agent *, bool pairs,
                       struct json *peers);
 struct json *telemetry_compose_job(const struct job *);
 
-/* Returns true if a job that was reported as 'told' must be reported as 'now';
- * 'counters_ms' is as in the last lease.  Bytes after a pause begin a
+/* Returns true if a job that was reported as 'reported' must be reported as
+ * 'now'; 'counters_ms' is as in the last lease.  Bytes after a pause begin a
  * transfer, and wait for nothing. */
-bool telemetry_is_due(const struct job_told *told, const struct job_told *now,
-                      int64_t counters_ms);
+bool telemetry_is_due(const struct job_reported *reported,
+                      const struct job_reported *now, int64_t counters_ms);
 
 bool telemetry_is_connected(const struct telemetry *);
 

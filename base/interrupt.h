@@ -6,7 +6,7 @@
 /* Long work that is interrupted keeps what it has finished.
  *
  * After interrupt_catch() the first SIGINT or SIGTERM is only remembered.  The
- * work looks for it between its parts, prints or writes what is finished, and
+ * work checks for it between its parts, prints or writes what is finished, and
  * reports the interrupt in one line.  A second signal ends the program at
  * once, as both do before interrupt_catch(): files are read and options are
  * checked before it.

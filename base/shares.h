@@ -6,13 +6,13 @@
 /* Shares of a table: a user that fills it takes nothing from another.
  *
  * Tables of a host serve users that do not trust each other, and each has a
- * size.  While a table has space, each user gets the entries that it asks for.
+ * size.  While a table has space, each user gets the entries that it requests.
  * In a full one, a new entry takes the place of another, and the share
  * decides: the size by the number of users with entries.  A user with at most
  * its share loses no entry to another.  Of the users above it, the one with
  * most entries gives one up; among users with about as many as the one that
- * asks, the entry that was idle longest goes.  A user may replace its own idle
- * entries too.  Without such an entry the new one is refused.
+ * requests, the entry that was idle longest goes.  A user may replace its own
+ * idle entries too.  Without such an entry the new one is refused.
  *
  * This module counts, and chooses; the caller has the entries and the users,
  * whatever a user is: a uid, a namespace of pods, a job.
@@ -33,10 +33,10 @@
  *    shares_take(&shares, user);
  *
  * The entries to choose from are those that the new one could replace.  A
- * table with a bounded number of probes for a look-up offers these places; its
+ * table with a bounded number of probes for a lookup offers these places; its
  * size here is the number of entries that are sure to find one, such as an
- * eighth of its places if there are eight probes.  A table that can look
- * everywhere offers the entry of each user that was idle longest.
+ * eighth of its places if there are eight probes.  A table that is searched
+ * as a whole offers the entry of each user that was idle longest.
  *
  * A table in memory that can grow needs no choice: when it is full,
  * shares_admit() still gives each user its share.  With the entries of 'n'

@@ -23,10 +23,11 @@ text_mark_size(const char *text)
     return strncmp(text, TEXT_MARK, 3) ? 0 : 3;
 }
 
+/* Skips the mark at the beginning of 'stream', which may be NULL.  Returns
+ * it. */
 static inline FILE *
-text_file_open(const char *file)
+text_file_begin(FILE *stream)
 {
-    FILE *stream = fopen(file, "re");
     int n = 0, c = EOF;
 
     while (stream && n < 3
@@ -40,6 +41,12 @@ text_file_open(const char *file)
         }
     }
     return stream;
+}
+
+static inline FILE *
+text_file_open(const char *file)
+{
+    return text_file_begin(fopen(file, "re"));
 }
 
 #endif /* base/text-file.h */

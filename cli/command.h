@@ -84,7 +84,6 @@ int cmd_host(int argc, char *argv[]);
 int cmd_doctor(int argc, char *argv[]);
 int cmd_report(int argc, char *argv[]);
 int cmd_top(int argc, char *argv[]);
-int cmd_support(int argc, char *argv[]);
 int cmd_stage(int argc, char *argv[]);
 int cmd_policy(int argc, char *argv[]);
 int cmd_agent(int argc, char *argv[]);

@@ -11,6 +11,5 @@ rate_option(const char *text, void *bps_)
     int64_t *bps = bps_;
 
     *bps = json_rate_parse(text);
-    return *bps ? NULL
-           : message("\"%s\" is not allowed, %s is", text, JSON_RATE_RULE);
+    return *bps ? NULL : message("\"%s\" is not " JSON_RATE_RULE, text);
 }

@@ -38,9 +38,6 @@ static const struct command commands[] = {
       "Print what was observed on one page: jobs, shared links, waiting, and "
       "what an order would have saved.",
       cmd_report },
-    { "support", "[--hours N] [FILE]",
-      "Make an archive of state, configuration and logs, without secrets.",
-      cmd_support },
     { "order", "[--format table|json]",
       "List the stages in the order in which they get the network.",
       cmd_view },
@@ -98,7 +95,7 @@ usage(const struct command *c, const char *parent, FILE *stream)
 }
 
 static bool
-asks_for_help(const char *arg)
+is_help(const char *arg)
 {
     return !strcmp(arg, "--help") || !strcmp(arg, "-h");
 }
@@ -107,7 +104,7 @@ bool
 command_help(const struct command *table, const char *parent,
              int argc, char *argv[])
 {
-    if (argc != 2 || !asks_for_help(argv[1])) {
+    if (argc != 2 || !is_help(argv[1])) {
         return false;
     }
     for (const struct command *c = table; c->name; c++) {
@@ -128,7 +125,7 @@ command_dispatch(const struct command *table, const char *parent,
         usage(table, parent, stderr);
         return EXIT_USAGE;
     }
-    if (asks_for_help(argv[0]) || !strcmp(argv[0], "help")) {
+    if (is_help(argv[0]) || !strcmp(argv[0], "help")) {
         usage(table, parent, stdout);
         return EXIT_OK;
     }

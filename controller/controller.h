@@ -35,7 +35,6 @@ struct controller {
     struct history *history; /* NULL if none is kept. */
     struct overrides overrides;
     struct stage_starts starts;
-    bool observe; /* Option --observe: hosts get no order. */
     struct decide *decide;
     struct intent_db *intent;
     struct controllers *controllers; /* Controllers that share the database. */

@@ -81,8 +81,6 @@ static const struct option_row rows[] = {
       .help = "limit of that file in MiB; the oldest rows are deleted first" },
     { "dbdir", OPTION_COPY, AT(dbdir), .value = "DIR",
       .help = "watch the databases' directory for damage and free space" },
-    { "observe", OPTION_FLAG, AT(observe),
-      .help = "compute orders without sending them to hosts" },
     { .name = NULL },
 };
 

@@ -29,7 +29,6 @@ struct controller_options {
     int64_t history_mib;        /* Limit of the file. */
     char *dbdir;                /* Directory of the databases, or NULL. */
     char *topology;             /* File, or NULL. */
-    bool observe;               /* Compute orders, but do not send them. */
     struct svec switches;       /* OpenFlow targets. */
     struct svec switch_identities;      /* DATAPATH:NAME: CNs of the switches'
                                          * certificates. */

@@ -35,6 +35,7 @@
 #include "latch.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "ovs-built.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "unixctl.h"
@@ -180,6 +181,7 @@ static void
 run_leader(struct controller *ctl, long long *leading_since)
 {
     const struct policy *policy = policy_file_get(ctl->policy);
+    bool pushes = intent_db_may_push(ctl->intent);
     struct stage_rows rows;
 
     if (!*leading_since) {
@@ -190,11 +192,17 @@ run_leader(struct controller *ctl, long long *leading_since)
         if (decide_run(ctl->decide, time_msec())) {
             hosts_db_mark(ctl->hosts);
         }
-        hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent),
-                       control_observes(ctl));
+        hosts_db_compare(ctl->hosts, policy, intent_db_generation(ctl->intent),
+                         control_observes(ctl), pushes);
+        rows = hosts_db_rows(ctl->hosts);
+        if (pushes) {
+            rows.stored =
+                MAX(rows.stored, telemetry_push(ctl->telemetry,
+                                                hosts_db_version(ctl->hosts)));
+        }
+        hosts_db_write(ctl->hosts);
         switches_set(ctl->switches, policy, intent_db_generation(ctl->intent));
         update_fabric(ctl);
-        rows = hosts_db_rows(ctl->hosts);
         stage_starts_run(&ctl->starts, &ctl->cluster->starting, &rows,
                          time_msec());
         decide_wait(ctl->decide);
@@ -342,7 +350,7 @@ main(int argc, char *argv[])
         error = topology_read(o.topology, &topology);
     }
     exit_on(error);
-    daemonize_start(false);
+    DAEMONIZE_START();
 
     if (unixctl_server_create(o.unixctl, &unixctl)) {
         exit_on(xasprintf("%s: cannot listen there", o.unixctl));
@@ -368,7 +376,6 @@ main(int argc, char *argv[])
     ctl.decide = decide_create(ctl.cluster, ctl.log);
     ctl.folder = database_folder_create(o.dbdir);
     overrides_init(&ctl.overrides);
-    ctl.observe = o.observe;
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
                                   &ctl.overrides, ctl.log);
     ctl.controllers = controllers_create(o.intent, o.telemetry);

@@ -52,7 +52,7 @@
  * moves always ends at 42.38 s; online 21.10 s against 21.06 s for a search
  * that knows the future; 29.12 s against 28.99 s for the trace sampled up to
  * 2,000 coflows.  The rest of the distance to the linear program (39.39, 18.70
- * and 24.57 s) belongs to the program: it asks each port for its load alone,
+ * and 24.57 s) belongs to the program: it takes each port for its load alone,
  * and with releases it counts the mean time of service and not its end.
  *
  * Jobs that iterate are different: a job that waits at one port leaves the

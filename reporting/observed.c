@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "reporting/about.h"
 
 /* Lines of each list, so that the page stays one. */
 #define MAX_CARDS 12
@@ -579,6 +580,7 @@ put_saving(const struct observed *o, const struct sums *sums, FILE *f)
 void
 observed_put_page(const struct observed *o, FILE *f)
 {
+    char *about = about_this_run();
     struct sums sums;
 
     sums_init(o, &sums);
@@ -587,6 +589,8 @@ observed_put_page(const struct observed *o, FILE *f)
     put_jobs(&sums, f);
     put_links(&sums, f);
     put_saving(o, &sums, f);
+    fprintf(f, "\n%s\n", about);
+    free(about);
     sums_uninit(&sums);
 }
 
@@ -659,9 +663,12 @@ cJSON *
 observed_to_json(const struct observed *o)
 {
     cJSON *top = cJSON_CreateObject();
+    char *about = about_this_run();
     struct sums sums;
 
     sums_init(o, &sums);
+    cJSON_AddStringToObject(top, "about", about);
+    free(about);
     cJSON_AddNumberToObject(top, "since", o->since);
     cJSON_AddNumberToObject(top, "until", o->until);
     cJSON_AddNumberToObject(top, "cut", o->cut);

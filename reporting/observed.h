@@ -8,7 +8,7 @@
  * The first question about a network is what it does without an order: how
  * much of each card's bytes is of known jobs, which jobs share links, how long
  * each waited for the network, and what an order would have saved.  The page
- * answers from what a controller has recorded.
+ * is computed from the history of a controller.
  *
  *    error = observed_create("history.db", stages, &o);
  *    observed_add_card(o, "h0:tx", 9e9, 10e9);

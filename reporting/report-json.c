@@ -64,6 +64,9 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "accuracy", p->accuracy);
     add_number(o, "iteration_s", p->iteration_s);
     add_number(o, "early_s", p->early_s);
+    add_number(o, "target_s", p->target_s);
+    add_number(o, "gpu_s", p->device_s);
+    add_number(o, "gpu_s_to_target", p->device_s_to_target);
     add_number(o, "ratio", p->ratio);
     searches = cJSON_AddObjectToObject(o, "searches_vs_baseline");
     for (int i = 0; i < REPORT_N_SEARCH_RATIOS; i++) {
@@ -94,19 +97,9 @@ add_policy(cJSON *policies, const struct report_policy *p)
     if (p->tcp_congestion_control) {
         add_string(o, "tcp_congestion_control", p->tcp_congestion_control);
     }
-    if (p->ha.faults) {
-        cJSON *ha = cJSON_AddObjectToObject(o, "ha");
-
-        cJSON_AddNumberToObject(ha, "faults", p->ha.faults);
-        cJSON_AddNumberToObject(ha, "back", p->ha.back);
-        cJSON_AddNumberToObject(ha, "order_back_s", p->ha.order_back_s);
-        cJSON_AddNumberToObject(ha, "double_masters", p->ha.double_masters);
-        cJSON_AddNumberToObject(ha, "same_leads", p->ha.same_leads);
-        cJSON_AddNumberToObject(ha, "overlap_s", p->ha.overlap_s);
-        cJSON_AddNumberToObject(ha, "switch_changes", p->ha.switch_changes);
-        cJSON_AddNumberToObject(ha, "switch_refused", p->ha.switch_refused);
-        cJSON_AddNumberToObject(ha, "flows_flushed", p->ha.flows_flushed);
-        cJSON_AddNumberToObject(ha, "stages_lost", p->ha.stages_lost);
+    for (const cJSON *d = p->details ? p->details->child : NULL; d;
+         d = d->next) {
+        cJSON_AddItemToObject(o, d->string, cJSON_Duplicate(d, true));
     }
     cJSON_AddItemToArray(policies, o);
 }

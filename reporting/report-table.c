@@ -147,13 +147,8 @@ report_put_remarks(const struct report_policy *p, FILE *stream)
     if (p->failure) {
         fprintf(stream, "%s: did not complete: %s\n", p->name, p->failure);
     }
-    if (p->ha.faults) {
-        fprintf(stream, "%s: %u faults, order restored after %u of them, "
-                "within %.1f s; %u changes by a second master, two masters "
-                "for at most %.1f s, %u flows flushed, %u stages lost\n",
-                p->name, p->ha.faults, p->ha.back, p->ha.order_back_s,
-                p->ha.double_masters, p->ha.overlap_s, p->ha.flows_flushed,
-                p->ha.stages_lost);
+    if (p->remark) {
+        fprintf(stream, "%s: %s\n", p->name, p->remark);
     }
     if (p->restarts) {
         fprintf(stream, "%s: daemons were restarted %u times\n",

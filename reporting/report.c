@@ -2,6 +2,7 @@
 
 #include "reporting/report.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 #include "base/compare.h"
 #include "base/memory.h"
 #include "reporting/about.h"
+
+/* Of the best accuracy of a search, to be its target. */
+#define TARGET_SHARE 0.99
 
 /* Replaces '*member' by a copy of 'value', which may be null. */
 void
@@ -64,6 +68,8 @@ policy_destroy_contents(struct report_policy *p)
     free(p->failure);
     free(p->bound_kind);
     free(p->queues);
+    free(p->remark);
+    cJSON_Delete(p->details);
     free(p->tcp_congestion_control);
     free(p->figures);
 }
@@ -99,7 +105,7 @@ report_add_policy(struct report *r, const char *name)
     p->retransmitted_share = p->queue_p99_bytes = NAN;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
     p->accuracy = p->iteration_s = p->exchange_s = p->ratio = NAN;
-    p->early_s = NAN;
+    p->early_s = p->target_s = p->device_s = p->device_s_to_target = NAN;
     report_compare_searches(NULL, 0, NULL, 0, p->searches_vs_baseline);
     r->policies = reallocate(r->policies, r->n_policies + 1,
                              sizeof *r->policies);
@@ -139,8 +145,11 @@ report_search_begin(struct report_policy *p, const char *cojob, double t)
     p->searches = grow(p->searches, p->n_searches, &p->allocated_searches,
                        sizeof *p->searches);
     s = &p->searches[p->n_searches++];
-    *s = (struct report_search) {
-        .cojob = duplicate(cojob), .start = t, .end = NAN, .accuracy = NAN,
+    *s = (struct report_search){
+        .cojob = duplicate(cojob),
+        .start = t,
+        .end = NAN,
+        .accuracy = NAN,
         .loss = NAN,
     };
 }
@@ -236,6 +245,8 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
                                   .loss = NAN,
                                   .accuracy = NAN,
                                   .exchange_s = NAN,
+                                  .begin = NAN,
+                                  .end = NAN,
                                   .time = stage_start(p, cojob) };
     }
     return j;
@@ -286,6 +297,17 @@ report_job_end(struct report_policy *p, const char *cojob, const char *job,
 
     report_set(&j->outcome, outcome);
     j->exchange_s = exchange_s;
+}
+
+void
+report_job_devices(struct report_policy *p, const char *cojob, const char *job,
+                   double begin, double end, int devices)
+{
+    struct report_job *j = get_job(p, cojob, job);
+
+    j->begin = begin;
+    j->end = end;
+    j->devices = devices;
 }
 
 /* Adds a cojob of commands, for which its hosts sent 'tagged' bytes. */
@@ -464,6 +486,70 @@ early_time(const struct report_policy *p, const struct report_job *j)
     return NAN;
 }
 
+/* Returns the largest last accuracy of the jobs of 'cojob', NAN without. */
+static double
+best_accuracy(const struct report_policy *p, const char *cojob)
+{
+    double best = NAN;
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        if (!strcmp(p->jobs[i].cojob, cojob)) {
+            best = fmax(best, p->jobs[i].accuracy);
+        }
+    }
+    return best;
+}
+
+/* Returns when a job of 'cojob' first reported 'accuracy', INFINITY if none
+ * did. */
+static double
+first_time(const struct report_policy *p, const char *cojob, double accuracy)
+{
+    double first = INFINITY;
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        const struct report_job *j = &p->jobs[i];
+        size_t k = strcmp(j->cojob, cojob) ? j->n_points : 0;
+
+        while (k < j->n_points && !(j->points[k].accuracy >= accuracy)) {
+            k++;
+        }
+        first = k < j->n_points ? fmin(first, j->points[k].time) : first;
+    }
+    return first;
+}
+
+static void
+summarize_targets(struct report_policy *p)
+{
+    double sum = 0, held = 0, until = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_searches; i++) {
+        const struct report_search *s = &p->searches[i];
+        double at =
+            first_time(p, s->cojob, TARGET_SHARE * best_accuracy(p, s->cojob));
+
+        for (size_t k = 0; k < p->n_jobs && isfinite(at); k++) {
+            const struct report_job *j = &p->jobs[k];
+
+            if (!strcmp(j->cojob, s->cojob) && !isnan(j->end)) {
+                held += j->devices * (j->end - j->begin);
+                until += j->devices * fmax(fmin(j->end, at) - j->begin, 0);
+            }
+        }
+        if (isfinite(at)) {
+            sum += at - s->start;
+            n++;
+        }
+    }
+    if (n) {
+        p->target_s = sum / n;
+        p->device_s = held;
+        p->device_s_to_target = until;
+    }
+}
+
 static void
 summarize_jobs(struct report_policy *p)
 {
@@ -540,6 +626,7 @@ report_finish(struct report *r)
         summarize_stages(p);
         summarize_searches(p);
         summarize_jobs(p);
+        summarize_targets(p);
         if (!baseline
             || (report_baseline_rank(p->name)
                 > report_baseline_rank(baseline->name))) {

@@ -63,6 +63,9 @@ struct report_job {
     long long n_iterations;
     size_t n_points, allocated_points;
     struct report_point *points;
+    double begin, end; /* Between them it held 'devices'; NAN until
+                        * it has ended. */
+    int devices;
 };
 
 struct report_search {
@@ -94,32 +97,14 @@ struct report_cojob {
                                  * meanwhile. */
 };
 
-/* Effects of faults that a lab caused (lab/run/faults.h). */
-struct report_ha {
-    unsigned int faults;        /* Number of faults. */
-    unsigned int back;          /* Faults after which hosts got an order
-                                 * again. */
-    double order_back_s;        /* Longest time until then, seconds. */
-    unsigned int switch_changes;        /* Changes received by the switch. */
-    unsigned int switch_refused;        /* Role requests and changes that it
-                                         * refused. */
-    unsigned int double_masters;        /* Changes that it accepted from a
-                                         * connection that was not primary. */
-    unsigned int same_leads;    /* Samples in which two controllers had the
-                                 * same generation. */
-    double overlap_s;           /* Longest time with two active controllers,
-                                 * seconds. */
-    unsigned int flows_flushed; /* Flows that the switch lost. */
-    unsigned int stages_lost;   /* Ended stages that are missing in the
-                                 * database. */
-};
-
 /* A figure of the simulator. */
 struct report_figure {
     const char *title;
     int width; /* Characters in a table. */
     int decimals;
 };
+
+struct cJSON;
 
 /* The run of one policy. */
 struct report_policy {
@@ -158,7 +143,9 @@ struct report_policy {
     unsigned int restarts;      /* Restarts of daemons. */
     unsigned int stalls;        /* Stalls of jobs
                                  * (lab/measure/stall-watch.h). */
-    struct report_ha ha;
+    char *remark;               /* One line about the run, or NULL. */
+    struct cJSON *details;      /* Members of the policy in the JSON that only
+                                 * this kind of run has, or NULL. */
     double startup_s;           /* Sum over the jobs of searches of the seconds
                                  * from the begin of the search until the job
                                  * can train. */
@@ -185,8 +172,13 @@ struct report_policy {
     double early_s;             /* Mean over jobs of the seconds from the begin
                                  * of the search until they reported 0.9 of
                                  * their last accuracy. */
-    double ratio;               /* mean_sct_s divided by mean_sct_s of the
-                                 * baseline. */
+    double target_s;            /* Mean over searches of the seconds until a
+                                 * job reported 0.99 of the best last accuracy.
+                                 */
+    double device_s, device_s_to_target; /* Device seconds of their jobs: in
+                                          * all, and until then. */
+    double ratio; /* mean_sct_s divided by mean_sct_s of the
+                   * baseline. */
     double searches_vs_baseline[REPORT_N_SEARCH_RATIOS];
 
     double *figures; /* 'n_figures' of the report, NAN if
@@ -235,6 +227,12 @@ void report_progress(struct report_policy *, const char *cojob,
                      double loss, double accuracy);
 void report_job_end(struct report_policy *, const char *cojob, const char *job,
                     const char *outcome, double exchange_s);
+
+/* Notes that a job of a search held 'devices' computing devices from 'begin'
+ * to 'end'. */
+void report_job_devices(struct report_policy *, const char *cojob,
+                        const char *job, double begin, double end,
+                        int devices);
 
 void report_cojob(struct report_policy *, const char *cojob, double tagged,
                   double untagged);

@@ -154,7 +154,7 @@ takeover_begin(struct shim *s)
     error = shim_client_transact(t->client, SHIM_HELLO, NULL, 0, SLOTS_MS,
                                  NULL, NULL);
     if (error) {
-        return message("%s: the shim there does not answer (%s)", path,
+        return message("%s: the shim there does not reply (%s)", path,
                        strerror(error));
     }
     return (copy_slots(t, s->slots)

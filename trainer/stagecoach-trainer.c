@@ -45,6 +45,7 @@ run(const struct options *o, struct control *control)
             .checkpoint = o->checkpoint,
             .checkpoint_every = o->checkpoint_every,
             .resume = !o->no_resume,
+            .new_rate = o->new_rate,
             .central = &central_server,
             .group_program =
                 o->group_servers_elsewhere ? NULL : "/proc/self/exe",
@@ -99,6 +100,9 @@ main(int argc, char *argv[])
     }
     if (o.role == ROLE_TRAIN) {
         return train_command(&o);
+    }
+    if (o.role == ROLE_EVALUATE || o.role == ROLE_EXPORT) {
+        return conclude(argv[1], weights_command(&o), EXIT_FAILED);
     }
     error = token_load(o.token_file);
     if (error) {

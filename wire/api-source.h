@@ -10,7 +10,7 @@
  *    ...add a body, then curl_easy_perform(curl)...
  *
  * A program that listens in the place of the server must not get the token,
- * and must not answer for it.  So only https is allowed, with a certificate
+ * and must not reply for it.  So only https is allowed, with a certificate
  * that an authority has signed, besides files and unix sockets.
  *
  * Thread-safe. */

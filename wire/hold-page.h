@@ -12,9 +12,9 @@
  * once a process of the job has reported traffic (docs/interfaces.md), and as
  * long as the job.
  *
- * Each value is a lease.  A reader ignores one that is more than HOLD_MAX_MS
- * away, so that neither an agent that has died, nor a clock of a container
- * that differs from the host's, holds a job for longer. */
+ * Each value is a lease.  A reader ignores one that is later than in
+ * HOLD_MAX_MS, so that neither an agent that has died, nor a clock of a
+ * container that differs from the host's, holds a job for longer. */
 
 #include <stdint.h>
 

@@ -87,9 +87,8 @@ translate_escape(struct translation *t)
         break;
     default:
         if (isdigit((unsigned char) c)) {
-            refuse(t, message("intervals and back-references are not "
-                              "allowed, other extended regular expressions "
-                              "are"));
+            refuse(t, message("intervals and back-references; expected other "
+                              "extended regular expressions"));
         } else if (isalpha((unsigned char) c) && !strchr("wWsSdDbB", c)) {
             refuse(
                 t,
@@ -177,12 +176,12 @@ translate_all(struct translation *t)
         } else if (c == '[') {
             translate_bracket(t);
         } else if (c == '{') {
-            refuse(t, message("intervals and back-references are not "
-                              "allowed, other extended regular expressions "
-                              "are"));
+            refuse(t, message("intervals and back-references; expected other "
+                              "extended regular expressions"));
         } else if (c == '(' && (*t->p == '?' || *t->p == '*')) {
-            refuse(t, message("\"(%c\" is not allowed, a group begins with "
-                              "a character, a bracket or a group", *t->p));
+            refuse(t, message("\"(%c\": not the begin of a group; expected "
+                              "a character, a bracket or a group",
+                              *t->p));
         } else if (c == '(' && ++nested > MAX_NESTED) {
             refuse(t,
                    message("more than %d nested groups; expected at most %d",

@@ -16,17 +16,17 @@
 #define MAX_PATH 1024
 #define MAX_KEY LOG_EXPRESSION_SIZE
 
-const char *const log_format_names[] = { "json-lines", "csv",    "regex",
-                                         "tfevents",   "mlflow", NULL };
+const char *const log_format_names[] = { "json-lines", "csv", "regex",
+                                         "mlflow", NULL };
 
 /* Members of a specification that are keys. */
 static const struct {
     const char *name;
     unsigned int idle;          /* Bits of the formats that do not have it. */
 } keys[LOG_N_KEYS] = {
-    [LOG_ITERATION] = { "iteration", 1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
+    [LOG_ITERATION] = { "iteration", 1u << LOG_MLFLOW },
     [LOG_METRIC] = { "metric", 1u << LOG_MLFLOW },
-    [LOG_STAGE] = { "stage", 1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
+    [LOG_STAGE] = { "stage", 1u << LOG_MLFLOW },
     [LOG_NAME] = { "name", 0 },
 };
 
@@ -237,7 +237,7 @@ log_spec_parse(const char *name, const char *text, struct log_spec *ret)
     if (format < 0) {
         return message(
             "%s: \"%.40s\" begins with no format; expected json-lines:PATH, "
-            "csv:PATH, regex:PATH, tfevents:PATH or mlflow:PATH",
+            "csv:PATH, regex:PATH or mlflow:PATH",
             name, text);
     }
     s.format = format;

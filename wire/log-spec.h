@@ -28,7 +28,6 @@
  *    csv         columns, named by the file's first line
  *    regex       extended regular expressions, each with a group around the
  *                number; see log-expression.h
- *    tfevents    the tag of the metric, no other
  *    mlflow      none: each metric has its own file
  *
  * Plain data, owned by the caller, immutable after parsing. */
@@ -39,13 +38,12 @@ enum log_format {
     LOG_JSON_LINES,
     LOG_CSV,
     LOG_REGEX,
-    LOG_TFEVENTS,
     LOG_MLFLOW,
 };
 extern const char *const log_format_names[];    /* Null-terminated. */
 
 enum log_key {
-    LOG_ITERATION,            /* NULL for tfevents and mlflow. */
+    LOG_ITERATION,            /* NULL for mlflow. */
     LOG_METRIC,               /* NULL if there is no metric. */
     LOG_STAGE,                /* NULL if the log has no rungs. */
     LOG_N_NUMBERS,            /* The keys before it name numbers. */

@@ -73,7 +73,8 @@
  *
  * SHIM_BINS returns the bytes of a slot's job in each bin of SHIM_BIN_MS that
  * has ended, from number 'since' on, at most the last SHIM_MAX_BINS: a client
- * that asks once a second misses none.  The shim's clock numbers the bins.
+ * that requests them once a second misses none.  The shim's clock numbers the
+ * bins.
  *
  * SHIM_CONGESTION sets the law by which a shim divides its downlink, see
  * shim/cc/allocate.h.  A shim without congestion control ignores it.
@@ -88,9 +89,25 @@
  * returns the state of congestion control, which does not change then; it gets
  * EINVAL at any other time.
  *
- * SHIM_ABOUT returns lines "NAME VALUE" of at most SHIM_MAX_ABOUT bytes
- * without a null byte, see shim/about.h.  Names are added, and keep their
- * meaning.
+ * SHIM_ABOUT returns what an operator has to know of a running shim: lines
+ * "NAME VALUE" of at most SHIM_MAX_ABOUT bytes without a null byte.  Unknown
+ * values are left out.  Names are added, and keep their meaning.
+ *
+ *    version        Of the program.
+ *    uplink         KIND:WHAT of --uplink.
+ *    driver         Of the network card: the kernel's, or DPDK's for pci.
+ *    mtu            Of --mtu, bytes of IP.
+ *    uplink_mtu     Of the kernel's interface.
+ *    merges         Offloads by which the kernel merges received packets at
+ *                   the uplink: "gro", "lro", "gro,lro" or "none".
+ *    host_tso       "on" if the host's kernel, at the other end of a veth
+ *                   pair, leaves segmentation to a card: the shim drops its
+ *                   long packets.  Otherwise "off".
+ *    memory         Of the packet buffers: "huge" pages or "ordinary" ones.
+ *    cc             Congestion control, "on" or "off".
+ *    switch_queues  "one" or "strict".
+ *    tag            "on", or "off" if DSCPs are not changed.
+ *    host_tags      "yes" if the host's frames have slot tags, or "no".
  *
  * Remote shims
  * ------------

@@ -10,7 +10,7 @@
  * runs.
  *
  * A shim in the path of all packets orders by rank.  The actuator keeps a
- * connection to the shim's control socket, and asks for the shim's slots after
+ * connection to the shim's control socket, and requests the shim's slots after
  * each connect.  Jobs have no slots before the first one, as the tags of the
  * kernel (wire/slot-tag.h) must have the numbers that the shim has.  While
  * there is no connection, bypass.h decides whether the kernel forwards in
@@ -20,7 +20,7 @@
  * each packet (identity.h).  The actuator writes the rows that it reads, with
  * the DSCP by which switches order, and for each uplink the priority that puts
  * a packet into the queue of its level, where there are such queues.  It
- * creates no queues: tc.h does, if the operator asks for them.  The kernel has
+ * creates no queues: tc.h does, if the operator wants them.  The kernel has
  * no ranks within a level, no grants, and no share for control packets.  The
  * end of the lease is written too, so that a dead agent's order ends; slots
  * and counters go on, and the next agent finds the names of the jobs in the
@@ -90,7 +90,7 @@ struct actuator_status {
     uint64_t rate_bps;     /* Rate of the uplink, bit/s; 0 if unknown. */
     uint64_t queued_bytes; /* Now in the shim's queues; not a counter. */
     const struct shim_stats *stats; /* Last reply of the shim, or NULL. */
-    const char *about; /* Its lines "NAME VALUE", see shim/about.h; ""
+    const char *about; /* Its lines "NAME VALUE", see SHIM_ABOUT; ""
                         * while unknown. */
     const struct traffic_totals *totals; /* Counted by this agent. */
 };

@@ -86,7 +86,7 @@ struct watchdog {
     bool known;      /* A shim has connected since the start. */
     bool exists;     /* Its process has not exited. */
     bool connected;
-    long long requested; /* Time of the oldest unanswered request, or 0. */
+    long long requested; /* Time of the oldest pending request, or 0. */
     bool polls;          /* Last reply: the loop polls. */
     bool stuck;          /* Last reply: the last poll is too old. */
 

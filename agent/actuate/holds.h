@@ -10,7 +10,7 @@
  * job before it in the order sends: each datagram about transfers is progress
  * of its job, and holds those behind it for HOLD_MS.  So a job that computes,
  * waits for its peers, or has ended, holds no other, nor does an agent that
- * has ended, or an order whose lease has.  In each HOLD_PERIOD_MS of the
+ * has ended, or an order after its lease.  In each HOLD_PERIOD_MS of the
  * clock, all may send for the policy's minimum share: hosts have the same
  * clock, so the hosts of a job send together.
  *

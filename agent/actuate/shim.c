@@ -39,13 +39,13 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define MAX_MESSAGES_PER_RUN 50
 
 /* Requests that are sent along with some of the requests for counters. */
-enum { N_ASKS = 3 };
+enum { N_POLLED = 3 };
 static const struct {
     enum shim_msg_type type;
     int ms; /* Between two. */
-} asks[N_ASKS] = { { SHIM_REFUSED, 1000 },
-                   { SHIM_ABOUT, 60000 },
-                   { SHIM_PEERS, 1000 } };
+} polled[N_POLLED] = { { SHIM_REFUSED, 1000 },
+                       { SHIM_ABOUT, 60000 },
+                       { SHIM_PEERS, 1000 } };
 
 struct shim_actuator {
     struct actuator base;
@@ -62,7 +62,7 @@ struct shim_actuator {
                                  * valid while disconnected. */
 
     char *about;                /* Reply to SHIM_ABOUT, or NULL. */
-    long long next_asks[N_ASKS]; /* time_msec() of the next requests. */
+    long long next_polls[N_POLLED]; /* time_msec() of the next requests. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
@@ -212,10 +212,10 @@ request_counters(struct shim_actuator *s, long long now)
     }
     send_request(s, SHIM_PORTS, NULL, 0);
     bypass_requested(s->bypass, now);
-    for (int i = 0; i < N_ASKS; i++) {
-        if (now >= s->next_asks[i]) {
-            s->next_asks[i] = now + asks[i].ms;
-            send_request(s, asks[i].type, NULL, 0);
+    for (int i = 0; i < N_POLLED; i++) {
+        if (now >= s->next_polls[i]) {
+            s->next_polls[i] = now + polled[i].ms;
+            send_request(s, polled[i].type, NULL, 0);
         }
     }
 }
@@ -402,7 +402,7 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->next_lease = 0;
     memset(&s->sent, 0xff, sizeof s->sent); /* Defaults, and no DSCPs. */
     s->next_stats = now;
-    memset(s->next_asks, 0, sizeof s->next_asks);
+    memset(s->next_polls, 0, sizeof s->next_polls);
     s->base.has_keys = false;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
     request_tables(s);

@@ -473,7 +473,7 @@ check_ports(struct doctor *d)
  * network namespace.
  *
  * The programs of the agent need the socket of a packet (identity.h), which
- * GRO and XDP at the host's end of a pod's interface take away, and bits of
+ * GRO and XDP at the host's end of a pod's interface prevent, and bits of
  * the mark, nearly all of which Cilium uses.  Without TCX a filter of another
  * program may run before the agent's.  What a pod or guest sends by a virtual
  * function, and what WireGuard encrypts, is not seen at all.
@@ -798,7 +798,7 @@ doctor_check_interfaces(struct doctor *d)
 
 /* The daemons to which an agent connects. */
 
-#define ANSWER_MS 2000
+#define REPLY_MS 2000
 
 static void
 check_remote(struct doctor *d, const char *what, const char *option,
@@ -806,15 +806,15 @@ check_remote(struct doctor *d, const char *what, const char *option,
 {
     struct stream *stream;
     int error =
-        stream_open_block(stream_open(remote, &stream, 0), ANSWER_MS, &stream);
+        stream_open_block(stream_open(remote, &stream, 0), REPLY_MS, &stream);
 
     stream_close(stream);
     if (error) {
         add(d, "daemons", DOCTOR_MISSING,
             xasprintf("start it, or name another with %s", option),
-            "%s: %s does not answer (%s)", remote, what, ovs_strerror(error));
+            "%s: %s does not reply (%s)", remote, what, ovs_strerror(error));
     } else {
-        add(d, "daemons", DOCTOR_OK, NULL, "%s: %s answers", remote, what);
+        add(d, "daemons", DOCTOR_OK, NULL, "%s: %s replies", remote, what);
     }
 }
 

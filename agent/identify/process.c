@@ -158,8 +158,8 @@ process_host_name(pid_t pid)
 {
     char *path = xasprintf("/proc/%d/ns/uts", (int) pid);
     int home = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
-    int away = open(path, O_RDONLY | O_CLOEXEC);
-    bool entered = home >= 0 && away >= 0 && !setns(away, CLONE_NEWUTS);
+    int other = open(path, O_RDONLY | O_CLOEXEC);
+    bool entered = home >= 0 && other >= 0 && !setns(other, CLONE_NEWUTS);
     struct utsname names;
 
     uname(&names);
@@ -169,11 +169,11 @@ process_host_name(pid_t pid)
     if (home >= 0) {
         close(home);
     }
-    if (away >= 0) {
-        close(away);
+    if (other >= 0) {
+        close(other);
     }
     free(path);
-    return away >= 0 ? xstrdup(names.nodename) : NULL;
+    return other >= 0 ? xstrdup(names.nodename) : NULL;
 }
 
 /* Returns true if 'pid' is in the agent's namespace of processes: root in a

@@ -32,10 +32,10 @@ VLOG_DEFINE_THIS_MODULE(questions);
 #define TICK_NS 10000000
 
 /* A process that belongs to no job as far as is known. */
-struct asked {
-    struct hmap_node node; /* In struct questions's 'asked', by 'pid'. */
+struct question {
+    struct hmap_node node; /* In struct questions's 'known', by 'pid'. */
     struct ovs_list list;  /* In the user's 'waiting' or 'idle'. */
-    bool waits;            /* The process waits for an answer. */
+    bool waits;            /* The process waits for its reply. */
     pid_t pid;
     struct user *user;
     uint64_t born; /* As in struct process. */
@@ -45,9 +45,9 @@ struct asked {
 
 struct questions {
     struct registry *registry;
-    struct hmap asked;
+    struct hmap known;
     size_t n_waiting;
-    long long next;  /* Time of the next answers. */
+    long long next;  /* Time of the next replies. */
     long long again; /* Time of the next inspection of young processes. */
 };
 
@@ -57,32 +57,32 @@ questions_create(struct registry *registry)
     struct questions *q = xzalloc(sizeof *q);
 
     q->registry = registry;
-    hmap_init(&q->asked);
+    hmap_init(&q->known);
     return q;
 }
 
 void
 questions_destroy(struct questions *q)
 {
-    struct asked *a;
+    struct question *a;
 
     if (!q) {
         return;
     }
-    HMAP_FOR_EACH_POP(a, node, &q->asked)
+    HMAP_FOR_EACH_POP(a, node, &q->known)
     {
         free(a);
     }
-    hmap_destroy(&q->asked);
+    hmap_destroy(&q->known);
     free(q);
 }
 
-static struct asked *
-find_asked(const struct questions *q, pid_t pid)
+static struct question *
+find_question(const struct questions *q, pid_t pid)
 {
-    struct asked *a;
+    struct question *a;
 
-    HMAP_FOR_EACH_WITH_HASH(a, node, hash_int(pid, 0), &q->asked)
+    HMAP_FOR_EACH_WITH_HASH(a, node, hash_int(pid, 0), &q->known)
     {
         if (a->pid == pid) {
             return a;
@@ -92,7 +92,7 @@ find_asked(const struct questions *q, pid_t pid)
 }
 
 static void
-enqueue(struct questions *q, struct asked *a)
+enqueue(struct questions *q, struct question *a)
 {
     if (!a->waits) {
         ovs_list_remove(&a->list);
@@ -103,19 +103,19 @@ enqueue(struct questions *q, struct asked *a)
 }
 
 static void
-forget(struct questions *q, struct asked *a)
+forget(struct questions *q, struct question *a)
 {
     shares_drop(&q->registry->users.questions, &a->user->questions);
     q->n_waiting -= a->waits;
     ovs_list_remove(&a->list);
-    hmap_remove(&q->asked, &a->node);
+    hmap_remove(&q->known, &a->node);
     free(a);
 }
 
 void
 questions_add(struct questions *q, pid_t pid, uid_t uid)
 {
-    struct asked *a = find_asked(q, pid);
+    struct question *a = find_question(q, pid);
 
     if (!a) {
         struct users *users = &q->registry->users;
@@ -123,16 +123,16 @@ questions_add(struct questions *q, pid_t pid, uid_t uid)
 
         while (!shares_admit(&users->questions, &user->questions)) {
             if (ovs_list_is_empty(&user->idle)) {
-                return; /* The kernel asks again. */
+                return; /* The kernel repeats its question. */
             }
-            forget(q, CONTAINER_OF(ovs_list_front(&user->idle), struct asked,
-                                   list));
+            forget(q, CONTAINER_OF(ovs_list_front(&user->idle),
+                                   struct question, list));
         }
         a = xzalloc(sizeof *a);
         a->pid = pid;
         a->user = user;
         ovs_list_push_back(&user->idle, &a->list);
-        hmap_insert(&q->asked, &a->node, hash_int(pid, 0));
+        hmap_insert(&q->known, &a->node, hash_int(pid, 0));
     }
     enqueue(q, a);
 }
@@ -147,7 +147,7 @@ questions_add_all(struct questions *q)
         pid_t pid = atoi(entry->d_name);
         uid_t uid;
 
-        if (pid > 0 && !find_asked(q, pid) && process_user(pid, &uid)) {
+        if (pid > 0 && !find_question(q, pid) && process_user(pid, &uid)) {
             questions_add(q, pid, uid);
         }
     }
@@ -242,8 +242,8 @@ read_environ(struct registry *r, const struct process *process, uid_t uid,
 /* Inspects the process.  Returns true if it belongs to a job.  If it does not,
  * that can still change unless 'settled' is set. */
 static bool
-look(struct registry *r, const struct process *process, struct asked *a,
-     long long now)
+inspect(struct registry *r, const struct process *process, struct question *a,
+        long long now)
 {
     uint64_t ticks = clock_ns(CLOCK_BOOTTIME) / TICK_NS;
     bool young = ticks <= process->born + YOUNG_TICKS;
@@ -260,14 +260,14 @@ look(struct registry *r, const struct process *process, struct asked *a,
     return registry_best_of_process(r, process, NULL) != NULL;
 }
 
-/* Answers one question.  Returns true if the process belongs to a job; then,
- * or if it has ended, it is forgotten. */
+/* Replies to one question.  Returns true if the process belongs to a job;
+ * then, or if it has ended, it is forgotten. */
 static bool
-answer(struct questions *q, struct asked *a, long long now)
+reply(struct questions *q, struct question *a, long long now)
 {
     struct process process;
     bool lives = process_read(a->pid, &process);
-    bool works = lives && look(q->registry, &process, a, now);
+    bool works = lives && inspect(q->registry, &process, a, now);
 
     ovs_list_remove(&a->list);
     ovs_list_push_back(&a->user->idle, &a->list);
@@ -283,13 +283,13 @@ answer(struct questions *q, struct asked *a, long long now)
 static void
 enqueue_young(struct questions *q, long long now)
 {
-    struct asked *a;
+    struct question *a;
 
     if (now < q->again) {
         return;
     }
     q->again = now + AGAIN_MS;
-    HMAP_FOR_EACH (a, node, &q->asked) {
+    HMAP_FOR_EACH (a, node, &q->known) {
         if (!a->settled) {
             enqueue(q, a);
         }
@@ -308,10 +308,10 @@ questions_run(struct questions *q, long long now)
 
         HMAP_FOR_EACH (user, node, &q->registry->users.all) {
             if (!ovs_list_is_empty(&user->waiting)) {
-                struct asked *a = CONTAINER_OF(ovs_list_front(&user->waiting),
-                                               struct asked, list);
+                struct question *a = CONTAINER_OF(
+                    ovs_list_front(&user->waiting), struct question, list);
 
-                found = answer(q, a, now) || found;
+                found = reply(q, a, now) || found;
             }
         }
         if (clock_ns(CLOCK_MONOTONIC) >= until) {
@@ -330,9 +330,9 @@ questions_wait(const struct questions *q)
 void
 questions_again(struct questions *q)
 {
-    struct asked *a;
+    struct question *a;
 
-    HMAP_FOR_EACH (a, node, &q->asked) {
+    HMAP_FOR_EACH (a, node, &q->known) {
         a->settled = false;
         enqueue(q, a);
     }
@@ -341,9 +341,9 @@ questions_again(struct questions *q)
 void
 questions_for_each(const struct questions *q, questions_func *see, void *aux)
 {
-    const struct asked *a;
+    const struct question *a;
 
-    HMAP_FOR_EACH (a, node, &q->asked) {
+    HMAP_FOR_EACH (a, node, &q->known) {
         see(a->pid, aux);
     }
 }

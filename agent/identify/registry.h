@@ -30,7 +30,7 @@
  *    claim = registry_best_claim(r, &what, NULL);
  *
  * A claim of a cgroup includes the cgroups below it, a claim of a process its
- * descendants: a look-up tries those above too.
+ * descendants: a lookup tries those above too.
  *
  * A job has one user on a host, so that no user joins the job of another by
  * its name, see registry_may_join().  The user of a registered job
@@ -180,7 +180,7 @@ char *claim_what_parse(const char *kind, const char *text,
                        char **pathp);
 
 /* A job as last reported to the controller. */
-struct job_told {
+struct job_reported {
     size_t hash;    /* Of all but counters. */
     uint64_t bytes; /* Sent and received. */
     bool moved;     /* These were more than in the report before. */
@@ -221,7 +221,7 @@ struct job {
     double tx_bps;
     uint64_t sampled_tx_bytes;
 
-    struct job_told told; /* Written by telemetry.c. */
+    struct job_reported reported; /* Written by telemetry.c. */
 
     /* Bytes sent to each remote address.  Written by links.c. */
     struct pairs_remote *remotes;

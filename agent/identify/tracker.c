@@ -135,8 +135,8 @@ kernel_claims_touch(struct kernel_claims *kc)
     kc->touched = true;
 }
 
-/* Adds a thing, and returns it; NULL if its namespace is gone.  The sockets of
- * a process may be older than the programs that would have noted it. */
+/* Adds a thing, and returns it; NULL if its namespace is closed.  The sockets
+ * of a process may be older than the programs that would have noted it. */
 static struct installed *
 add_installed(struct kernel_claims *kc, const struct claim *claim)
 {
@@ -315,7 +315,7 @@ struct tracker {
 
     long long now;       /* time_msec() of the current run. */
     long long next_scan; /* Of the cgroups. */
-    long long next_all;  /* Earliest look at all processes. */
+    long long next_all;  /* Earliest scan of all processes. */
 
     uint64_t n_scans;     /* Scans of the cgroup tree. */
     uint64_t n_questions; /* Of the kernel. */
@@ -326,9 +326,9 @@ struct tracker {
 };
 
 #define SCAN_MS 1000   /* Between scans of the cgroups. */
-#define ALL_MS 5000    /* Between looks at all processes. */
+#define ALL_MS 5000    /* Between scans of all processes. */
 #define COUNT_MS 5000  /* Between counts of connections of no job. */
-#define MAX_USERS 16   /* Processes of a job that are asked for their user. */
+#define MAX_USERS 16   /* Processes of a job whose user is read. */
 #define MAX_COPIES 256 /* That are checked between scans. */
 
 /* Returns true if the process, cgroup or namespace of 'claim' still exists. */
@@ -502,9 +502,9 @@ take_question(const struct identity_question *question, void *t_)
     }
 }
 
-/* Looks at all processes without a job again, after a change of the claims. */
+/* Inspects all processes without a job again, after a change of the claims. */
 static void
-ask_again(struct tracker *t)
+repeat_questions(struct tracker *t)
 {
     questions_again(t->questions);
     kernel_claims_touch(t->claims);
@@ -520,7 +520,7 @@ run_kernel(struct tracker *t)
      * slot at once. */
     if (t->registry.has_lost) {
         t->registry.has_lost = false;
-        ask_again(t);
+        repeat_questions(t);
     }
     identity_take_questions(t->config.identity, take_question, t);
     if (t->now >= t->next_all && t->n_lost != settings->n_lost) {
@@ -656,7 +656,7 @@ tracker_claim(struct tracker *t, struct claim_request *r)
     }
     registry_set_gpus(&t->registry, claim, r->gpus);
     job->rung = r->rung >= 0 ? r->rung : job->rung;
-    ask_again(t);
+    repeat_questions(t);
     return true;
 }
 
@@ -684,7 +684,7 @@ tracker_unclaim(struct tracker *t, const struct claim_request *r)
     bool had = registry_unclaim(&t->registry, r->source, r->job, &r->what);
 
     if (had) {
-        ask_again(t);
+        repeat_questions(t);
     }
     return had;
 }

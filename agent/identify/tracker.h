@@ -6,14 +6,14 @@
 /* Tracks the jobs of this host.
  *
  * A job's cgroups, namespaces and processes come and go.  The tracker scans
- * the cgroups once a second, so that nothing depends on an event; it answers
- * the questions of the kernel about processes (questions.h), and keeps the
+ * the cgroups once a second, so that nothing depends on an event; it replies
+ * to the questions of the kernel about processes (questions.h), and keeps the
  * kernel's claims as its registry is.  A socket or a packet costs it nothing.
  *
  * The registry (registry.h) has all claims; the kernel gets, for each process,
  * cgroup and namespace, the one that decides, as the number of its job's slot.
- * Only differences are written.  A change makes each socket look its slot up
- * again with its next packet, so changes are collected for
+ * Only differences are written.  A change makes each socket repeat the lookup
+ * of its slot with its next packet, so changes are collected for
  * KERNEL_CLAIMS_GAP_MS, and longer if there are thousands of claims.
  *
  * A process that has ended keeps its claim as long as its job is there: other
@@ -65,7 +65,7 @@ void tracker_wait(struct tracker *);
 void tracker_touch(struct tracker *);
 
 /* Returns the job called 'name', a valid name, or NULL if it has no cgroup.
- * Looks for the cgroup of an unknown job at once. */
+ * Searches the cgroup of an unknown job at once. */
 struct job *tracker_register(struct tracker *, const char *name);
 
 /* Request of a launcher or an operator to claim something for a job, or to end

@@ -143,7 +143,7 @@ static void
 tell_agent(spank_t sp, const char *job, const char *kind, const char *what)
 {
     long long until = agent_call_until(AGENT_CALL_MS);
-    const char *look[] = { "agent/register", stage.cojob, job };
+    const char *words[] = { "agent/register", stage.cojob, job };
     char rung[32], user[32], gpus[32] = "gpus=";
     const char *claim[9] = { "agent/claim", "launcher", stage.cojob,
                              job,           kind,       what };
@@ -166,12 +166,12 @@ tell_agent(spank_t sp, const char *job, const char *kind, const char *what)
     }
     error = agent_call(rundir, until, claim, n, NULL);
     if (!error) {
-        error = agent_call(rundir, until, look, 3, NULL);
+        error = agent_call(rundir, until, words, 3, NULL);
     }
     if (error) {
         slurm_info("stagecoach: %s/%s: %s/agent.ctl: the agent does not "
-                   "answer (%s), going on without", stage.cojob, job, rundir,
-                   strerror(error));
+                   "reply (%s), going on without",
+                   stage.cojob, job, rundir, strerror(error));
     }
 }
 

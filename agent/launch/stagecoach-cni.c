@@ -43,9 +43,10 @@ tell_agent(const struct cni_request *r)
                            r->rundir, agent_call_until(AGENT_CALL_MS));
 
     if (error && r->command == CNI_ADD) {
-        fprintf(stderr, "stagecoach-cni: %s/%s: %s/agent.ctl: the agent does "
-                "not answer (%s), going on without\n", id->cojob, id->job,
-                r->rundir, strerror(error));
+        fprintf(stderr,
+                "stagecoach-cni: %s/%s: %s/agent.ctl: the agent does "
+                "not reply (%s), going on without\n",
+                id->cojob, id->job, r->rundir, strerror(error));
     }
 }
 

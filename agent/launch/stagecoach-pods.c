@@ -115,7 +115,7 @@ describe_error(const struct round *round, int tree_error)
     const struct options *o = round->options;
 
     if (round->error) {
-        return message("%s/agent.ctl: the agent does not answer (%s)",
+        return message("%s/agent.ctl: the agent does not reply (%s)",
                        o->rundir, strerror(round->error));
     } else if (tree_error) {
         return message("%s: the cgroups cannot be read (%s)", o->mount,

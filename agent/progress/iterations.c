@@ -100,7 +100,7 @@ struct verdict {
                     * one. */
 };
 
-/* Candidate period and its evidence. */
+/* Candidate period and what supports it. */
 struct candidate {
     double period; /* First, for compare_doubles(). */
     double weight;
@@ -160,7 +160,7 @@ pauses_add_bins(struct pauses *p, uint64_t bytes)
  * of a pause counts up to the length that several have, because a job may load
  * data for a minute before it begins. */
 static struct view
-look_at(const struct pauses *p, size_t n)
+view_of(const struct pauses *p, size_t n)
 {
     struct view v = { .pauses = &p->pauses[p->n - n], .n = n };
     size_t outliers = MIN_PAIRS + n / OUTLIERS;
@@ -265,7 +265,7 @@ compare_weights(const void *a_, const void *b_)
 }
 
 /* Joins similar candidates of the 'n' in 'c'.  Returns their number; the ones
- * with the most evidence come first. */
+ * with the most support come first. */
 static size_t
 join(struct candidate *c, size_t n)
 {
@@ -428,14 +428,14 @@ believe(struct pauses *p, const struct view *w, const struct verdict *v)
  * a result, in the latest.  A period that explains half of what the best one
  * does is kept, unless the best one is shorter. */
 static void
-pauses_look(struct pauses *p)
+pauses_scan(struct pauses *p)
 {
     if (!p->n_new) {
         return;
     }
     p->n_new = 0;
     for (size_t n = p->n; n > MIN_PAIRS && n >= p->n / LATEST; n /= 2) {
-        struct view w = look_at(p, n);
+        struct view w = view_of(p, n);
         struct verdict v = find_period(&w), old = { .score = 0 };
 
         if (p->period > 0) {
@@ -458,7 +458,7 @@ pauses_look(struct pauses *p)
     }
 }
 
-#define LOOK_MS 1000            /* Time between searches for a period. */
+#define SCAN_MS 1000            /* Time between searches for a period. */
 #define PROVED_MS 3000          /* The same, once a period is well proved. */
 #define PROVED 0.7              /* Score from which a period is well proved. */
 #define MAX_MISSING 6000        /* Largest gap in the bins, as a number;
@@ -473,7 +473,7 @@ enum { SENT, RECEIVED, BOTH, N_SERIES };
 struct iterations {
     uint64_t next;              /* Number of the next bin, 0 before the
                                  * first. */
-    long long next_look;
+    long long next_scan;
     struct pauses series[N_SERIES];
 };
 
@@ -518,14 +518,14 @@ iterations_add_bins(struct iterations *it, uint64_t first,
     for (size_t i = MIN(n, it->next - first); i < n; i++) {
         take_bin(it, bins[i].tx, bins[i].rx);
     }
-    if (now >= it->next_look) {
+    if (now >= it->next_scan) {
         double best = 0;
 
         for (int i = 0; i < N_SERIES; i++) {
-            pauses_look(&it->series[i]);
+            pauses_scan(&it->series[i]);
             best = fmax(best, it->series[i].score);
         }
-        it->next_look = now + (best >= PROVED ? PROVED_MS : LOOK_MS);
+        it->next_scan = now + (best >= PROVED ? PROVED_MS : SCAN_MS);
     }
 }
 

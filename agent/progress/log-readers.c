@@ -41,9 +41,9 @@
 VLOG_DEFINE_THIS_MODULE(log_readers);
 
 #define LOG_ENVIRON "STAGECOACH_LOG"
-#define MAX_LOOKUPS_A_RUN 8     /* Jobs with processes to be read. */
-#define MAX_LOOKS 16            /* Processes of a job that are read. */
-#define MAX_CGROUPS 256         /* Below one of a job that are read. */
+#define MAX_LOOKUPS_A_RUN 8 /* Jobs with processes to be read. */
+#define MAX_INSPECTED 16    /* Processes of a job that are read. */
+#define MAX_CGROUPS 256     /* Below one of a job that are read. */
 
 /* Time until a tail that has failed is replaced, in ms: doubles up to the
  * maximum, and begins again after a tail that has worked for GOOD_MS. */
@@ -64,7 +64,7 @@ static const int lookup_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 
 /* One stagecoach-tail.
  *
- * The agent must never wait for a tail: its file system may not answer, and
+ * The agent must never wait for a tail: its file system may not reply, and
  * its tenant can stop or kill it.  So starting, reading reports and killing do
  * not block, and the agent judges by its own clock: a tail without a report
  * for TAIL_LATE_MS is killed.  A process that waits for a dead file system may
@@ -604,7 +604,7 @@ find_process(const struct log_readers *lr, const struct log_reader *r,
 
     *specp = NULL;
     *portp = 0;
-    for (size_t i = 0; i < MIN(pids.n, MAX_LOOKS); i++) {
+    for (size_t i = 0; i < MIN(pids.n, MAX_INSPECTED); i++) {
         struct job_process p;
         char *spec;
         int rate;

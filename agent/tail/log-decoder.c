@@ -19,7 +19,6 @@ static const struct log_format_class *const classes[] = {
     [LOG_JSON_LINES] = &log_json_lines,
     [LOG_CSV] = &log_csv,
     [LOG_REGEX] = &log_regex,
-    [LOG_TFEVENTS] = &log_tfevents,
     [LOG_MLFLOW] = &log_mlflow,
 };
 
@@ -225,8 +224,8 @@ find_end(const char *data, size_t size)
     return NULL;
 }
 
-static void
-feed_lines(struct log_decoder *d, const char *data, size_t size)
+void
+log_decoder_feed(struct log_decoder *d, const char *data, size_t size)
 {
     const char *end;
 
@@ -253,23 +252,11 @@ log_decoder_restart(struct log_decoder *d, const char *head, size_t n_head,
     ds_clear(&d->data);
     d->skipping = false;
     d->first = true;
-    if (d->class->restart) {
-        d->class->restart(d, middle);
-    } else if (middle) {
+    if (middle) {
         if (d->spec->format == LOG_CSV && end) {
-            feed_lines(d, head, end + 1 - head);
+            log_decoder_feed(d, head, end + 1 - head);
         }
         d->first = false;
         d->skipping = true;
     }
-}
-
-bool
-log_decoder_feed(struct log_decoder *d, const char *data, size_t size)
-{
-    if (d->class->feed) {
-        return d->class->feed(d, data, size);
-    }
-    feed_lines(d, data, size);
-    return true;
 }

@@ -5,20 +5,18 @@
 
 /* Decodes the bytes of a log into progress.
  *
- * Five formats have one result, as of a progress datagram, and one
+ * Four formats have one result, as of a progress datagram, and one
  * interface, so that reading files is independent of formats and each format
  * can be tested and fuzzed without files.
  *
  * A file may contain anything: endless lines, invalid numbers.  A decoder
- * stores at most LOG_MAX_LINE or LOG_MAX_EVENT bytes.  It ignores lines
- * without the requested values, and numbers that are not finite or no counts.
- * A line ends with a line feed or, as progress bars do, with a carriage
- * return; the colours of terminals, a byte order mark, and blanks around names
- * of columns do not count.  A number may have commas between groups of three
- * digits.  A line of a CSV that has the names of the keys is a header, also in
- * the middle, where a restarted job begins to append.
- * Only event files have checksums: after a wrong one, the rest of the file is
- * ignored.
+ * stores at most LOG_MAX_LINE bytes.  It ignores lines without the requested
+ * values, and numbers that are not finite or no counts.  A line ends with a
+ * line feed or, as progress bars do, with a carriage return; the colours of
+ * terminals, a byte order mark, and blanks around names of columns do not
+ * count.  A number may have commas between groups of three digits.  A line of
+ * a CSV that has the names of the keys is a header, also in the middle, where
+ * a restarted job begins to append.
  *
  * An expression that reaches a limit on one line could do so on each further
  * one.  Nothing is decoded after it, and the owner ends the reader.
@@ -29,7 +27,7 @@
  *
  *    d = log_decoder_create(spec);
  *    log_decoder_restart(d, head, n_head, middle);
- *    good = log_decoder_feed(d, data, size);
+ *    log_decoder_feed(d, data, size);
  *    if (log_decoder_take(d, &progress)) {
  *        ...
  *    }
@@ -46,8 +44,7 @@
 
 struct log_format_class;
 
-#define LOG_MAX_LINE 65536      /* Longer lines are ignored. */
-#define LOG_MAX_EVENT (1 << 20) /* Longer records are ignored. */
+#define LOG_MAX_LINE 65536 /* Longer lines are ignored. */
 
 /* Read-only outside the formats. */
 struct log_decoder {
@@ -56,13 +53,13 @@ struct log_decoder {
     struct progress last; /* 'iteration' is -1 before the first one. */
     bool unread;          /* 'last' has not been read by
                            * log_decoder_take(). */
-    uint64_t records;     /* Complete lines or records. */
+    uint64_t records;     /* Complete lines. */
     uint64_t malformed;   /* Of these, what could not be decoded. */
     uint64_t no_value;    /* Of these, with a metric that is no number. */
     bool exhausted;       /* An expression has reached a limit; the
                            * log is ignored until a restart. */
 
-    struct ds data; /* Incomplete line or record. */
+    struct ds data; /* Incomplete line. */
     bool skipping;  /* Ignores the rest of the line. */
     bool first;     /* The next line is the first one of the
                      * file. */
@@ -77,17 +74,14 @@ void log_decoder_destroy(struct log_decoder *);
 void log_decoder_restart(struct log_decoder *, const char *head, size_t n_head,
                          bool middle);
 
-/* Returns false if the file has another format; then it must not be read
- * further. */
-bool log_decoder_feed(struct log_decoder *, const char *data, size_t size);
+void log_decoder_feed(struct log_decoder *, const char *data, size_t size);
 
 /* Returns false if there is no new progress since the last call. */
 bool log_decoder_take(struct log_decoder *, struct progress *);
 
 /* Formats.
  *
- * A format of lines has 'line'; another format has 'feed' and 'restart'.  A
- * format reports values by log_report(). */
+ * A format reports values by log_report(). */
 
 struct log_format_class {
     size_t size; /* Of the format's struct, which begins with
@@ -98,15 +92,11 @@ struct log_format_class {
     /* Decodes a line, without its newline, terminated by a null byte.  Returns
      * false if it cannot be decoded. */
     bool (*line)(struct log_decoder *, char *line);
-
-    void (*restart)(struct log_decoder *, bool middle);
-    bool (*feed)(struct log_decoder *, const char *data, size_t size);
 };
 
 extern const struct log_format_class log_json_lines;
 extern const struct log_format_class log_csv;
 extern const struct log_format_class log_regex;
-extern const struct log_format_class log_tfevents;
 extern const struct log_format_class log_mlflow;
 
 /* Parses a number that is followed by the end, white space, a comma or a

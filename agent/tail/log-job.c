@@ -18,8 +18,8 @@
 #include "base/compare.h"
 #include "util.h"
 
-#define LOOK_MS 1000            /* Between scans for files. */
-#define READ_MS 100             /* Between looks at the size of files. */
+#define SCAN_MS 1000            /* Between scans for files. */
+#define READ_MS 100             /* Between reads of the size of files. */
 #define MORE_MS 5               /* While there is more to read. */
 #define SETTLE_MS 500           /* Without a change, after a rewrite. */
 #define MAX_READ (64 * 1024)    /* Bytes per call of read_file(). */
@@ -33,8 +33,7 @@ struct log_file {
     uint64_t at;                /* Position: bytes before it were read or
                                  * skipped. */
     uint64_t skipped;           /* Skipped bytes. */
-    bool bad;                   /* The file has another format or cannot be
-                                 * read. */
+    bool bad;                   /* The file cannot be read. */
     struct timespec mtime;      /* Of the last read. */
     char head[MAX_HEAD];        /* What the file begins with. */
     size_t n_head;
@@ -112,9 +111,10 @@ read_file(struct log_file *f, long long now)
     if (n > 0) {
         f->at += n;
     }
-    f->bad = n < 0 || !log_decoder_feed(f->decoder, data, n);
+    f->bad = n < 0;
+    log_decoder_feed(f->decoder, data, MAX(n, 0));
     free(data);
-    return n > 0 && !f->bad && f->at < s.st_size;
+    return n > 0 && f->at < s.st_size;
 }
 
 /* Reports what is new in a file.  What is read a second time is no fall of the
@@ -220,17 +220,17 @@ take_file(struct log_job *lj, const struct found *found)
 }
 
 static void
-look_for_files(struct log_job *lj, long long now)
+scan_files(struct log_job *lj, long long now)
 {
     struct log_file *files[LOG_MAX_FILES];
     size_t n = 0, n_files = 0;
     struct found *found;
     glob_t paths = { .gl_pathc = 0 };
 
-    lj->next_look = now + LOOK_MS;
+    lj->next_scan = now + SCAN_MS;
     lj->next_read = now;
     lj->n_refused = 0;
-    /* A path that names nothing is looked at too, for why that is so. */
+    /* A path that names nothing is scanned too, for why that is so. */
     glob(lj->path, GLOB_NOSORT | GLOB_NOCHECK, NULL, &paths);
     found = xcalloc(paths.gl_pathc, sizeof *found);
     for (size_t i = 0; i < paths.gl_pathc; i++) {
@@ -278,15 +278,15 @@ read_files(struct log_job *lj, long long now, log_progress_func *report,
 long long
 log_job_next(const struct log_job *lj)
 {
-    return MIN(lj->next_look, lj->next_read);
+    return MIN(lj->next_scan, lj->next_read);
 }
 
 const char *
 log_job_run(struct log_job *lj, long long now, log_progress_func *report,
             void *aux)
 {
-    if (now >= lj->next_look) {
-        look_for_files(lj, now);
+    if (now >= lj->next_scan) {
+        scan_files(lj, now);
     }
     return now < lj->next_read || read_files(lj, now, report, aux)
                ? NULL

@@ -6,10 +6,10 @@
 /* Log files of one job.
  *
  * A specification names files by a path with wildcards, so files appear and
- * disappear.  Once a second the files are looked for, and of more than
+ * disappear.  Once a second the files are searched, and of more than
  * LOG_MAX_FILES the latest are read, whenever they have grown.  The kernel is
- * not asked to report changes: it cannot for a file that another host writes,
- * and a directory to watch need not be there yet.
+ * not requested to report changes: it cannot for a file that another host
+ * writes, and a directory to watch need not be there yet.
  *
  * Files may have any length, so reading begins a bounded distance before the
  * end, each call reads a bounded number of bytes, and a reader that lags by
@@ -52,7 +52,7 @@ struct log_job {
     struct log_file *files[LOG_MAX_FILES]; /* By time of modification,
                                             * the latest last. */
 
-    long long next_look, next_read; /* Times of the next scan and read,
+    long long next_scan, next_read; /* Times of the next scan and read,
                                      * ms. */
     size_t n_refused;               /* Paths in the last scan that this process
                                      * may not read. */

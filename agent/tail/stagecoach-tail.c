@@ -3,7 +3,7 @@
 /* stagecoach-tail: reads the log of one job and reports its progress.
  *
  * The agent starts it; see tail-protocol.h.  It takes the rights of the job
- * before it looks at anything of the tenant, reports each progress, and exits
+ * before it reads anything of the tenant, reports each progress, and exits
  * with the agent.  It uses at most a tenth of a core: after each round it
  * pauses nine times as long as the round has computed. */
 

@@ -56,7 +56,7 @@ enum tail_state {
 struct tail_report {
     uint32_t state;             /* enum tail_state. */
     uint32_t n_files;           /* Files that are read. */
-    uint32_t bad;               /* Files of another format. */
+    uint32_t bad;               /* Files that cannot be read. */
     uint32_t refused;           /* Files that the job may not read. */
     uint64_t records, malformed, no_value; /* Of all files. */
     uint64_t skipped_bytes;

@@ -100,7 +100,7 @@ find_class(const cJSON *jobs, const char *name, struct job_class *class)
  * of --level by the agent's policy.  The result in a reply of the agent is a
  * string that contains JSON. */
 static bool
-ask_agent(const struct print_env *e, struct job_class *class)
+request_class(const struct print_env *e, struct job_class *class)
 {
     const char *words[] = { "agent/jobs" };
     char name[NAME_PAIR_SIZE];
@@ -233,7 +233,7 @@ print_class(const struct print_env *e)
                                .control = dscps[SHIM_LEVEL_CONTROL] };
 
     class.dscp = dscps[class.queue];
-    if (!ask_agent(e, &class) && !e->level) {
+    if (!request_class(e, &class) && !e->level) {
         fprintf(stderr,
                 "stagecoach run: the agent of %s has no level of "
                 "%s/%s and --level is not given, continuing without "
@@ -325,7 +325,7 @@ tell_agent(const char *rundir, const char *words[], size_t n)
     int error = agent_call(rundir, agent_call_until(RUN_MS), words, n, NULL);
 
     if (error) {
-        warn("%s/agent.ctl: the agent does not answer (%s)", rundir,
+        warn("%s/agent.ctl: the agent does not reply (%s)", rundir,
              strerror(error));
     }
 }
@@ -367,7 +367,7 @@ check_name(const char *option, const char *name)
     return true;
 }
 
-/* Leaves 'log' where the agent looks for it: in the environment of the
+/* Leaves 'log' where the agent finds it: in the environment of the
  * command, with a path that does not depend on where it runs. */
 static void
 export_log(const char *log)
@@ -410,7 +410,7 @@ static const struct option_row rows[] = {
       .value = "FORMAT:PATH[,iteration=KEY][,metric=KEY][,stage=KEY]"
                "[,name=NAME]",
       .help = "read the progress of the job from its log; formats: "
-              "json-lines, csv, regex, tfevents, mlflow" },
+              "json-lines, csv, regex, mlflow" },
     { "print-env", OPTION_FLAG, AT(print),
       .help = "print environment variables that set the DSCP of the job's "
               "traffic, and exit" },

@@ -28,6 +28,7 @@ struct options {
                                  * of this program. */
     bool json;
     bool bare;
+    const char *checkpoints; /* Folder, or NULL. */
 };
 
 #define RUN 1                   /* Mode of "search run". */
@@ -50,6 +51,10 @@ static const struct option_row rows[] = {
     { "bare", OPTION_FLAG, AT(bare), .modes = RUN,
       .help = "start trainers without \"stagecoach run\", so that jobs have "
               "no cgroup that identifies their traffic" },
+    { "checkpoints", OPTION_TEXT, AT(checkpoints), .value = "FOLDER",
+      .modes = RUN,
+      .help = "write the last weights of each job to FOLDER/SEARCH/JOB on the "
+              "hosts of its servers" },
     { "format", OPTION_CHOICE, AT(json), .value = "table|json",
       .deflt = "table", .modes = RUN,
       .help = "output: progress on standard error and the jobs at the end, or "
@@ -61,7 +66,9 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_table run_table = {
-    .name = "stagecoach search run", .rows = rows, .modes = RUN,
+    .name = "stagecoach search run",
+    .rows = rows,
+    .modes = RUN,
     .usage =
         "usage: stagecoach search run SEARCH.json --cluster CLUSTER.json "
         "[OPTION...]\n"
@@ -70,12 +77,16 @@ static const struct option_table run_table = {
         "each\n"
         "trial on the hosts of the cluster, runs all of them to the "
         "iterations of\n"
-        "the first rung, keeps the best, and continues with the next rung.\n",
+        "the first rung, keeps the best, and continues with the next rung, or "
+        "judges\n"
+        "each trial when it arrives (\"method\" of stagecoach-scenario(5)).\n",
     .footer =
         "Exit status: 0 success, 1 a file is invalid or all jobs failed, "
         "2 usage,\n"
         "128 + N ended by signal N.\n",
-    .operand = "SEARCH.json", .min_operands = 1, .max_operands = 1,
+    .operand = "SEARCH.json",
+    .min_operands = 1,
+    .max_operands = 1,
 };
 
 static const struct option_table check_table = {
@@ -160,6 +171,18 @@ print_ranking(const cJSON *ranking)
     fputc('\n', stderr);
 }
 
+static void
+print_parameters(FILE *stream, const cJSON *event)
+{
+    const cJSON *hyper = cJSON_GetObjectItem(event, "hyperparameters");
+
+    fprintf(stream, "learning rate %.4g, ", number_of(hyper, "learning_rate"));
+    if (cJSON_GetObjectItem(hyper, "width")) {
+        fprintf(stream, "width %.0f, ", number_of(hyper, "width"));
+    }
+    fprintf(stream, "batch %.0f", number_of(hyper, "batch"));
+}
+
 /* Prints the stages as they happen, and at the end a row for each job. */
 static void
 print_table(void *aux, const cJSON *event)
@@ -168,14 +191,9 @@ print_table(void *aux, const cJSON *event)
     const char *cojob = text_of(event, "cojob");
 
     if (!strcmp(type, "job-begin")) {
-        const cJSON *hyper = cJSON_GetObjectItem(event, "hyperparameters");
-
-        fprintf(stderr, "%s/%s: learning rate %.4g, ", cojob,
-                text_of(event, "job"), number_of(hyper, "learning_rate"));
-        if (cJSON_GetObjectItem(hyper, "width")) {
-            fprintf(stderr, "width %.0f, ", number_of(hyper, "width"));
-        }
-        fprintf(stderr, "batch %.0f\n", number_of(hyper, "batch"));
+        fprintf(stderr, "%s/%s: ", cojob, text_of(event, "job"));
+        print_parameters(stderr, event);
+        fputc('\n', stderr);
     } else if (!strcmp(type, "stage-begin")) {
         fprintf(stderr, "%s: stage %.0f to %.0f iterations, %d jobs\n", cojob,
                 number_of(event, "rung"), number_of(event, "iterations"),
@@ -191,8 +209,14 @@ print_table(void *aux, const cJSON *event)
                number_of(event, "loss"), number_of(event, "accuracy"),
                number_of(event, "bytes") / 1e6);
     } else if (!strcmp(type, "search-end")) {
-        printf("best: %s, after %.2f s\n", text_of(event, "best"),
+        printf("best: %s, after %.2f s", text_of(event, "best"),
                number_of(event, "seconds"));
+        if (cJSON_GetObjectItem(event, "hyperparameters")) {
+            printf(": loss %.4f, ", number_of(event, "loss"));
+            print_parameters(stdout, event);
+            printf(", checkpoint %s", text_of(event, "checkpoint"));
+        }
+        putchar('\n');
     }
 }
 
@@ -237,8 +261,9 @@ execute(const struct options *o, struct search_config *config)
         return command_fail(NULL, error);
     }
     if (result.signal) {
-        return interrupt_say(result.signal, result.n_stages,
-                             config->spec->n_rungs, "stage");
+        return interrupt_say(
+            result.signal, result.n_stages,
+            config->spec->method.places ? 1 : config->spec->n_rungs, "stage");
     }
     return result.best < 0 ? EXIT_NO : EXIT_OK;
 }
@@ -281,11 +306,14 @@ run_run(int argc, char *argv[])
     }
 #endif
     if (status == EXIT_OK) {
-        status = execute(&o, &(struct search_config) {
-            .spec = spec, .hosts = hosts,
-            .trainer = trainer, .wrapper = wrapper,
-            .event = o.json ? print_json : print_table,
-        });
+        status = execute(&o, &(struct search_config){
+                                 .spec = spec,
+                                 .hosts = hosts,
+                                 .trainer = trainer,
+                                 .wrapper = wrapper,
+                                 .checkpoints = o.checkpoints,
+                                 .event = o.json ? print_json : print_table,
+                             });
     }
     free(trainer);
     free(wrapper);

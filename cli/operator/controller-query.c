@@ -90,13 +90,14 @@ controller_operate(int argc, char *argv[], const struct operation *op)
     int status = option_table_command(&table, argc, argv, &o, &first);
 
     if (status < 0) {
-        char *who = user_name();
-        const char *args[] = { op->operand ? argv[first] : "", who, o.reason };
+        char *actor = user_name();
+        const char *args[] = { op->operand ? argv[first] : "", actor,
+                               o.reason };
 
         status = controller_change(op->name, op->request, op->operand ? 3 : 2,
                                    op->operand ? args : args + 1, o.as_json,
                                    op->print);
-        free(who);
+        free(actor);
     }
     free(usage);
     free(name);
@@ -133,9 +134,9 @@ controller_get(const char *name, const char *request, struct json **jsonp)
 }
 
 int
-controller_ask(const char *name, const char *request, size_t n_args,
-               const char *const *args, bool as_json,
-               void (*print)(const struct json *))
+controller_request(const char *name, const char *request, size_t n_args,
+                   const char *const *args, bool as_json,
+                   void (*print)(const struct json *))
 {
     char *reply;
     int status = call(name, request, n_args, args, &reply);
@@ -190,9 +191,9 @@ controller_change(const char *name, const char *request, size_t n_args,
 {
     int status = wait_ready(name);
 
-    return (status == EXIT_OK
-            ? controller_ask(name, request, n_args, args, as_json, print)
-            : status);
+    return (status == EXIT_OK ? controller_request(name, request, n_args, args,
+                                                   as_json, print)
+                              : status);
 }
 
 int
@@ -215,9 +216,9 @@ controller_query(int argc, char *argv[], const char *what,
     int status = option_table_command(&table, argc, argv, &o, &first);
 
     if (status < 0) {
-        status = controller_ask(argv[0], request, what ? 1 : 0,
-                                (const char *const *) &argv[first], o.json,
-                                print);
+        status = controller_request(argv[0], request, what ? 1 : 0,
+                                    (const char *const *) &argv[first], o.json,
+                                    print);
     }
     free(usage);
     free(request);

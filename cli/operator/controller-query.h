@@ -26,9 +26,9 @@ int controller_query(int argc, char *argv[], const char *what,
 /* Calls 'request' with 'n_args' arguments for command 'name' and prints the
  * reply, an object, unchanged or with 'print'.  Returns the exit status, after
  * a message on failure. */
-int controller_ask(const char *name, const char *request, size_t n_args,
-                   const char *const *args, bool as_json,
-                   void (*print)(const struct json *));
+int controller_request(const char *name, const char *request, size_t n_args,
+                       const char *const *args, bool as_json,
+                       void (*print)(const struct json *));
 
 /* Calls 'request' likewise, which changes the intent database.  A controller
  * that has just started connects to it first; waits for that up to 10 s. */

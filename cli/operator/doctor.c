@@ -359,7 +359,7 @@ check_controller(struct cluster *c, const struct json *status, int64_t now)
     }
     if (member_number(status, "observe")) {
         findings_add(c->findings, FINDING_NOTE, "controller",
-                     "stagecoach undo, or start it without --observe",
+                     "stagecoach undo",
                      "observe mode: no order is sent to hosts");
     }
     for (size_t i = 0; i < list->array.n; i++) {
@@ -478,7 +478,8 @@ check_shim(struct cluster *c, const struct view *v)
         findings_add(c->findings, FINDING_ERROR, v->name, RESTART_SHIM,
                      "the shim is down, the kernel forwards without "
                      "priorities");
-    } else if (!strcmp(fact(v, "shim"), "away") && !is_known(fact(v, "tc"))) {
+    } else if (!strcmp(fact(v, "shim"), "disconnected")
+               && !is_known(fact(v, "tc"))) {
         findings_add(c->findings, FINDING_WARNING, v->name,
                      RESTART_SHIM "; without a shim: --tc of the agent",
                      "it has neither a shim nor queues in the kernel: its "
@@ -633,7 +634,7 @@ check_switches(struct cluster *c, const struct json *switches)
         queues |= !strcmp(member_string(row, "driver"), "ovsdb-qos");
         const char *reason = member_string(row, "reason");
 
-        if (!strcmp(state, "away") || !strcmp(state, "refused")
+        if (!strcmp(state, "disconnected") || !strcmp(state, "refused")
             || is_known(reason)) {
             findings_add(c->findings, FINDING_ERROR,
                          is_known(name) ? name : member_string(row, "switch"),

@@ -97,10 +97,10 @@ cmd_override(int argc, char *argv[])
                                has_target, &o, &first);
 
     if (status < 0) {
-        char *who = user_name();
+        char *actor = user_name();
         char *ms = xasprintf("%"PRId64, o.for_ms);
         const char *args[] = { argv[0], has_target ? argv[first] : "", ms,
-                               who, o.reason };
+                               actor, o.reason };
 
         status = controller_change(argv[0], "controller/override", 5, args,
                                    o.as_json, print_override);
@@ -108,7 +108,7 @@ cmd_override(int argc, char *argv[])
             status = wait_hosts(argv[0], NULL, 0);
         }
         free(ms);
-        free(who);
+        free(actor);
     }
     free(usage);
     return status;
@@ -124,15 +124,15 @@ cmd_undo(int argc, char *argv[])
                                UNDO, 0, 1, &o, &first);
 
     if (status < 0) {
-        char *who = user_name();
-        const char *args[] = { first < argc ? argv[first] : "0", who };
+        char *actor = user_name();
+        const char *args[] = { first < argc ? argv[first] : "0", actor };
 
         status = controller_change(argv[0], "controller/undo", 2, args,
                                    o.as_json, print_undo);
         if (status == EXIT_OK && o.wait) {
             status = wait_hosts(argv[0], NULL, 0);
         }
-        free(who);
+        free(actor);
     }
     return status;
 }
@@ -165,7 +165,7 @@ print_overrides(const struct json *json)
 
         table_add(t, "%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
                   member_number(row, "id"), member_string(row, "kind"),
-                  *target ? target : "-", member_string(row, "who"),
+                  *target ? target : "-", member_string(row, "actor"),
                   format_time(member_number(row, "at"), "-", at),
                   format_time(member_number(row, "until"), "undone", until),
                   format_time(member_number(row, "ended"), "in force", ended),

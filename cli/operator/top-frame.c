@@ -177,9 +177,9 @@ moved_bps(const struct json *host, const struct json *before, const char *dir,
 static const char *
 host_state(const struct json *host)
 {
-    return (!member_number(host, "connected") ? "away"
-            : member_number(host, "bypass") ? "bypass"
-            : member_string(host, "state"));
+    return (!member_number(host, "connected") ? "disconnected"
+            : member_number(host, "bypass")   ? "bypass"
+                                              : member_string(host, "state"));
 }
 
 static struct svec
@@ -283,11 +283,14 @@ put_header(const struct top_sample *now, const struct top_screen *screen,
         lines,
         xasprintf(
             "%.0f hosts, %.0f connected, at most %.1f s behind the order; %.0f "
-            "cojobs, %.0f jobs, %.0f stages; %s tagged",
+            "cojobs, %.0f jobs, %.0f stages; %s tagged; GPUs waited %.1f "
+            "of %.1f hours",
             member_number(status, "hosts"), member_number(status, "agents"),
             member_number(status, "order_lag_s"),
             member_number(status, "cojobs"), member_number(status, "jobs"),
-            member_number(status, "stages"), tagged));
+            member_number(status, "stages"), tagged,
+            member_number(status, "gpu_waited_s") / 3600,
+            member_number(status, "gpu_s") / 3600));
     free(bound);
     free(tagged);
     if (screen->error) {

@@ -88,7 +88,8 @@ print_hosts(const struct json *json)
 
         /* The kernel bypass does not apply the order. */
         table_add(t, "%s\t%s\t%s\t%.0f\t%.0f\t%s", member_string(row, "host"),
-                  member_number(row, "connected") ? "connected" : "away",
+                  member_number(row, "connected") ? "connected"
+                                                  : "disconnected",
                   member_number(row, "bypass") ? "bypass"
                                                : member_string(row, "state"),
                   member_number(row, "wanted"), member_number(row, "applied"),
@@ -297,6 +298,13 @@ print_controller(const struct json *json)
     } else {
         printf("coverage    unknown: no host has reported traffic\n");
     }
+    if (member_number(json, "gpu_s") > 0) {
+        printf("GPU time    %.1f hours, of which jobs waited %.1f %% for the "
+               "network\n",
+               member_number(json, "gpu_s") / 3600,
+               100 * member_number(json, "gpu_waited_s")
+                   / member_number(json, "gpu_s"));
+    }
 }
 
 /* Prints a comparison of stages with a plain network, if there is one. */
@@ -336,7 +344,7 @@ print_estimates(const struct json *json)
                      "gain        mean of the last", "measured_mean_s");
 }
 
-/* Prints since when, and by which operator or option, no order is applied. */
+/* Prints since when, and by which operator, no order is applied. */
 static void
 print_observe(const struct json *json)
 {
@@ -345,18 +353,13 @@ print_observe(const struct json *json)
     struct tm tm;
     char text[32] = "";
 
-    if (!member_number(json, "observe")) {
-        return;
-    }
     if (at && localtime_r(&at, &tm)) {
         strftime(text, sizeof text, "%F %T", &tm);
         printf("observing   since %s, by %s%s%s: no order is sent to "
                "hosts\n",
-               text, member_string(by, "who"),
+               text, member_string(by, "actor"),
                *member_string(by, "reason") ? ", " : "",
                member_string(by, "reason"));
-    } else {
-        printf("observing   by --observe: no order is sent to hosts\n");
     }
 }
 
@@ -482,13 +485,13 @@ cmd_stages(int argc, char *argv[])
         return status;
     }
     if (!o.age_ms) {
-        return controller_ask(argv[0], "controller/stages", 0, NULL, o.json,
-                              print_stages);
+        return controller_request(argv[0], "controller/stages", 0, NULL,
+                                  o.json, print_stages);
     }
     since = xasprintf("%"PRId64, (int64_t) time_wall_msec() - o.age_ms);
     args[1] = since;
-    status = controller_ask(argv[0], "controller/history", 2, args, o.json,
-                            print_stages);
+    status = controller_request(argv[0], "controller/history", 2, args, o.json,
+                                print_stages);
     free(since);
     return status;
 }
@@ -559,8 +562,8 @@ cmd_decisions(int argc, char *argv[])
         char *after = xasprintf("%"PRId64, decisions.last);
         const char *args[] = { after };
 
-        status = controller_ask(argv[0], "controller/decisions-after", 1,
-                                args, false, print_decisions);
+        status = controller_request(argv[0], "controller/decisions-after", 1,
+                                    args, false, print_decisions);
         free(after);
         if (decisions.follow && !status) {
             poll_timer_wait(FOLLOW_MS);

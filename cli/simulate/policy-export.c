@@ -427,8 +427,9 @@ static int
 check_rate(const struct export_args *args, const struct policy *policy)
 {
     if (args->to == TO_OPENCONFIG && args->rate) {
-        fputs(COMMAND": --rate is not allowed with --to openconfig, which has "
-              "no minimum rate of a queue\n", stderr);
+        fputs(COMMAND ": --rate: OpenConfig has no minimum rate of a queue; "
+                      "expected --to sonic or cumulus\n",
+              stderr);
         return EXIT_USAGE;
     }
     if (args->to != TO_OPENCONFIG && policy->min_share > 0 && !args->rate) {

@@ -58,7 +58,7 @@ static const struct option_row rows[] = {
 #ifdef HAVE_OVS
     { "history", OPTION_TEXT, AT(history), .value = "H",
       .help = "history of a controller instead of T: an age, such as 24h, to "
-              "ask the running controller, or a file" },
+              "request it from the running controller, or a file" },
     { "since", OPTION_CUSTOM, AT(since), .value = "AGE",
       .parse = duration_option,
       .help = "read only stages of the file that ended within AGE" },

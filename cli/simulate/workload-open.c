@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
+#include "base/gzip-file.h"
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "order/problem/memory.h"
@@ -28,45 +28,6 @@
 
 #define GENERATE "generate:"
 #define MAX_SEEDS 10000
-
-static ssize_t
-read_gz(void *gz, char *bytes, size_t size)
-{
-    int n = gzread(gz, bytes, size), error;
-
-    gzerror(gz, &error);
-    if (n < 0 || (error && error != Z_STREAM_END)) {
-        errno = error == Z_ERRNO ? errno : EBADMSG;
-        return -1;
-    }
-    return n;
-}
-
-static int
-seek_gz(void *gz, off64_t *offset, int whence)
-{
-    *offset = gzseek(gz, *offset, whence);
-    return *offset < 0 ? -1 : 0;
-}
-
-static int
-close_gz(void *gz)
-{
-    return gzclose_r(gz);
-}
-
-/* Opens a file, which may be one of gzip.  Returns NULL and stores its text in
- * '*streamp', or returns a message. */
-static char *
-open_text(const char *file, FILE **streamp)
-{
-    const cookie_io_functions_t functions = { read_gz, NULL, seek_gz,
-                                              close_gz };
-    gzFile gz = gzopen(file, "re");
-
-    *streamp = gz ? order_must(fopencookie(gz, "r", functions)) : NULL;
-    return gz ? NULL : message("%s: %s", file, strerror(errno));
-}
 
 static bool
 has_member(const char *text, const char *member)
@@ -206,8 +167,8 @@ open_file(const char *what, size_t n, const uint64_t *seed,
 {
     char *file = order_must(strndup(what, n));
     struct line_reader lr = { .name = file };
-    FILE *stream;
-    char *error = open_text(file, &stream);
+    FILE *stream = gzip_file_open(file);
+    char *error = stream ? NULL : message("%s: %s", file, strerror(errno));
 
     if (!error) {
         const char *line = "";

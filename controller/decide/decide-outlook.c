@@ -227,7 +227,7 @@ add_jobs(struct decide_outlook *o, const struct decide_problem *dp, size_t s,
 
 /* Returns the iterations that the search of 'stage' owes. */
 static double
-owed_iterations(const struct stage *stage, const struct candor *candor)
+hidden_iterations(const struct stage *stage, const struct candor *candor)
 {
     return (announcement_debt(&stage->announcement, candor)
             + (stage->work > 0 ? stage->debt / stage->work : 0));
@@ -251,7 +251,7 @@ describe_rungs(const struct stage *stage, const struct candor *candor,
         };
     }
     return announced_rungs_add(rungs, 1 + stage->n_later,
-                               owed_iterations(stage, candor) / grain);
+                               hidden_iterations(stage, candor) / grain);
 }
 
 /* Describes an asynchronous search as one rung, in which the 'n' trials that
@@ -261,7 +261,7 @@ describe_trials(const struct stage *stage, const struct candor *candor,
                 double grain, struct judge_job *jobs, size_t n,
                 struct announced_rung *rungs)
 {
-    double left = stage_trials_left(stage) + owed_iterations(stage, candor);
+    double left = stage_trials_left(stage) + hidden_iterations(stage, candor);
     double all = left + stage_trials_done(stage);
 
     for (size_t i = 0; i < n; i++) {

@@ -616,7 +616,7 @@ decide_explain(const struct decide *d, const char *job)
     return json;
 }
 
-/* Returns the answer of "controller/stages". */
+/* Returns the reply of "controller/stages". */
 struct json *
 decide_stages_to_json(const struct decide *d)
 {

@@ -35,7 +35,7 @@
 struct history;
 struct json;
 
-#define HISTORY_MAX_ROWS 200000 /* Of an answer. */
+#define HISTORY_MAX_ROWS 200000 /* Of a reply. */
 #define HISTORY_MAX_AGE_MS (90LL * 24 * 3600 * 1000)
 
 /* A stage that has ended. */

@@ -3,18 +3,19 @@
 #ifndef HOST_WANTED_H
 #define HOST_WANTED_H 1
 
-/* The jobs that a host's row of Host_Wanted has.
+/* The rows of Host_Wanted that hosts are to have.
  *
  *    struct host_jobs jobs;
- *    struct host_wanted w;
  *
- *    host_jobs_init(&jobs, cluster);
+ *    host_jobs_init(&jobs, cluster, policy, generation);
  *    while (...there is another 'host'...) {
- *        host_wanted_init(&w, &jobs, policy, host);
- *        ...job w.names[i] has rank w.ranks[i]...
- *        host_wanted_uninit(&w);
+ *        text = host_wanted_compose(&jobs, host);
+ *        ...
  *    }
  *    host_jobs_uninit(&jobs);
+ *
+ * A row is a text, as in wire/host-order.h but without the version, so that it
+ * can be compared with the one that the host has got, pushed and written.
  *
  * The index of jobs by host makes the time of all rows grow with the places
  * of jobs on hosts, not with jobs times hosts. */
@@ -22,40 +23,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "openvswitch/dynamic-string.h"
 #include "openvswitch/shash.h"
 
 struct cluster;
 struct host;
+struct job_entries;
 struct policy;
 
-/* Live jobs by the name of a host on which they have traffic, or processes
- * that are not admitted. */
 struct host_jobs {
-    struct shash by_host;
+    struct shash by_host; /* Live jobs by the name of a host on which they have
+                           * traffic, or processes that are not admitted. */
+    struct ds common;     /* Columns that all rows have. */
+    struct job_entries *entries; /* Of live jobs. */
+    size_t n;                    /* Of 'entries'. */
 };
 
 /* Valid until a job or a place of one changes.  If 'cluster' is NULL no host
  * has a job. */
-void host_jobs_init(struct host_jobs *, const struct cluster *cluster);
+void host_jobs_init(struct host_jobs *, const struct cluster *cluster,
+                    const struct policy *, int64_t generation);
 void host_jobs_uninit(struct host_jobs *);
 
-/* The jobs of one host.  Owns its arrays; the names are the cluster's. */
-struct host_wanted {
-    const char **names; /* "COJOB/JOB". */
-    int64_t *ranks, *levels;
-    double *weights;
-    size_t n;           /* Of each array. */
-    const char **owned; /* "COJOB/JOB" of cojobs with a user, also those
-                         * without an admitted process on the host. */
-    int64_t *owners;    /* The users. */
-    size_t n_owned;     /* Of both arrays. */
-};
-
-/* Leaves excluded jobs out.  Shims serve by rank, which is the key of the
- * job.  If the policy shares the network, the order inside a level has no
- * meaning, and jobs of one level get the same rank. */
-void host_wanted_init(struct host_wanted *, const struct host_jobs *,
-                      const struct policy *, const struct host *);
-void host_wanted_uninit(struct host_wanted *);
+/* Returns the row of a host, which the caller frees.  Equal jobs give equal
+ * texts.  Leaves excluded jobs out.  Shims serve by rank, which is the key of
+ * the job.  If the policy shares the network, jobs of one level get the same
+ * rank.  Jobs of cojobs with a user have an owner, also those without an
+ * admitted process on the host. */
+char *host_wanted_compose(const struct host_jobs *, const struct host *);
 
 #endif /* controller/hosts/host-wanted.h */

@@ -11,6 +11,7 @@
 #include "base/name.h"
 #include "controller/hosts/host-wanted.h"
 #include "controller/model/cluster.h"
+#include "controller/model/cooldown.h"
 #include "controller/model/rank-keys.h"
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/leader-search.h"
@@ -22,9 +23,9 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/certificate.h"
+#include "wire/host-order.h"
 #include "wire/host-row.h"
-#include "wire/hosts-idl.h"
-#include "wire/shim-protocol.h"
+#include "wire/json-put.h"
 #include "wire/tls-defaults.h"
 
 VLOG_DEFINE_THIS_MODULE(hosts_db);
@@ -33,7 +34,9 @@ VLOG_DEFINE_THIS_MODULE(hosts_db);
  * time. */
 #define AGENT_PROBE_MS 10000
 
-/* Shortest time between two transactions. */
+/* Time from a change until rows are written, in which others come: agents have
+ * it by then, if it was pushed, and otherwise wait for it. */
+#define PUSHED_MS 500
 #define WRITE_MS 100
 
 #define AGENT_ROLE "agent"
@@ -48,11 +51,13 @@ struct hosts_db {
     unsigned int seqno;         /* Of the database, last loaded. */
     int64_t version;            /* Largest version of any row. */
     int64_t stored;             /* Of these, that the database has. */
-    long long written_at;       /* time_msec() when an order was last written,
+    long long written_at;       /* time_msec() when an order was last made,
                                  * 0 before the first. */
     int64_t generation;         /* Largest generation of any row. */
     bool dirty;                 /* Rows must be compared. */
+    struct cooldown cooldown;   /* Delay after that. */
     bool observe;               /* Hosts got no job in the last rows. */
+    bool unwritten;             /* The database may have other rows. */
     long long next_write;       /* time_msec() of the next transaction. */
 };
 
@@ -102,10 +107,12 @@ load_reported(struct hosts_db *hdb, const struct hostsrec_host_reported *row)
 {
     struct host *host = cluster_get_host(hdb->cluster, row->host);
 
+    host->reported = row;
     if (host->removing) {
         return;
     }
     host->reports = true;
+    hdb->dirty |= !host->order;
     host->later = strverscmp(row->agent, STAGECOACH_VERSION) > 0;
     if (!host_row_fits(&row->health)) {
         host->oversized_at = time_msec();
@@ -113,6 +120,7 @@ load_reported(struct hosts_db *hdb, const struct hostsrec_host_reported *row)
     if (!host_is_barred(host) && !host->connected) {
         struct simap ports = SIMAP_INITIALIZER(&ports);
 
+        host->applied_generation = -1;
         host_set_applied(host, row->applied);
         for (size_t i = 0; i < row->n_ports; i++) {
             simap_put(&ports, row->key_ports[i],
@@ -127,6 +135,16 @@ load_reported(struct hosts_db *hdb, const struct hostsrec_host_reported *row)
     }
 }
 
+/* Has rows written 'ms' from now, unless they are to be written before. */
+static void
+plan_write(struct hosts_db *hdb, int ms)
+{
+    if (!hdb->unwritten) {
+        hdb->unwritten = true;
+        hdb->next_write = time_msec() + ms;
+    }
+}
+
 static void
 load_rows(struct hosts_db *hdb)
 {
@@ -137,7 +155,9 @@ load_rows(struct hosts_db *hdb)
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
         struct host *host = node->data;
 
-        host->reports = host->wants = false;
+        host->reports = false;
+        host->reported = NULL;
+        host->desired = NULL;
     }
     HOSTSREC_HOST_REPORTED_FOR_EACH (reported, hdb->loop.idl) {
         load_reported(hdb, reported);
@@ -145,9 +165,12 @@ load_rows(struct hosts_db *hdb)
     HOSTSREC_HOST_WANTED_FOR_EACH (wanted, hdb->loop.idl) {
         struct host *host = cluster_get_host(hdb->cluster, wanted->host);
 
-        if (!host->removing) {
-            host->wants = true;
+        host->desired = wanted;
+        host->reports |= !host->removing;
+        if (!host->removing && !host->order) {
             host_set_wanted(host, wanted->version);
+            host->wanted_generation = wanted->generation;
+            hdb->dirty = true;
         }
         hdb->stored = MAX(hdb->stored, wanted->version);
         hdb->version = MAX(hdb->version, wanted->version);
@@ -166,7 +189,7 @@ hosts_db_run(struct hosts_db *hdb)
         hdb->seqno = ovsdb_idl_get_seqno(hdb->loop.idl);
         if (ovsdb_idl_has_ever_connected(hdb->loop.idl)) {
             load_rows(hdb);
-            hdb->dirty = true;
+            plan_write(hdb, PUSHED_MS);
         }
     }
 }
@@ -181,7 +204,7 @@ hosts_db_mark(struct hosts_db *hdb)
 void
 hosts_db_remove(struct hosts_db *hdb, struct host *host)
 {
-    host->reports = host->wants = false;
+    host->reports = false;
     host->generation = -1;
     host->later_at = 0;
     host->removing = true;
@@ -207,6 +230,13 @@ hosts_db_is_ready(const struct hosts_db *hdb)
     return ovsdb_idl_has_ever_connected(hdb->loop.idl);
 }
 
+static void
+set_order(struct host *host, char *order)
+{
+    free(host->order);
+    host->order = order;
+}
+
 /* Copies the ranks and levels of the hosts' rows to the cluster's jobs, so
  * that a new leader starts from the order in force. */
 void
@@ -214,8 +244,13 @@ hosts_db_restore(struct hosts_db *hdb)
 {
     const struct shash *jobs = &hdb->cluster->jobs;
     const struct hostsrec_host_wanted *row;
+    const struct shash_node *node;
     struct job *job;
 
+    SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
+        set_order(node->data, NULL);
+    }
+    hdb->dirty = true;
     HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
         for (size_t i = 0; i < row->n_level; i++) {
             job = shash_find_data(jobs, row->key_level[i]);
@@ -250,52 +285,6 @@ hosts_db_awaits_agents(const struct hosts_db *hdb, bool missing)
         }
     }
     return false;
-}
-
-/* What all rows of Host_Wanted of a transaction have in common. */
-struct rows {
-    struct host_jobs jobs;
-    const struct policy *policy;
-    int64_t generation; /* Of the leader. */
-    int64_t version;    /* Of rows that are written. */
-};
-
-/* Writes all columns of 'row' but its version.  Returns true if the row has
- * changed: the IDL does not write a value that the column has. */
-static bool
-write_columns(const struct rows *rows, const struct host_wanted *w,
-              const struct hostsrec_host_wanted *row)
-{
-    /* By the names of the policy's members. */
-    static const char *congestion[] = { "beta", "floor", "gamma" };
-    const struct policy *policy = rows->policy;
-    const double values[] = { policy->congestion_beta,
-                              policy->congestion_floor,
-                              policy->congestion_gamma };
-    /* By the shim's level, which is also the queue. */
-    int64_t levels[POLICY_MAX_LEVELS + 2] = { 0 };
-    int64_t dscps[POLICY_MAX_LEVELS + 2] = { policy->control_dscp };
-    int n;
-
-    for (n = 1; n <= policy->n_levels; n++) {
-        levels[n] = n;
-        dscps[n] = policy->dscp[n - 1];
-    }
-    levels[n] = SHIM_LEVEL_DEFAULT;
-    dscps[n++] = policy->default_dscp;
-    hostsrec_host_wanted_set_generation(row, rows->generation);
-    hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
-    hostsrec_host_wanted_set_level_dscp(row, levels, dscps, n);
-    hostsrec_host_wanted_set_min_share(row, &policy->min_share, 1);
-    hostsrec_host_wanted_set_congestion(row, congestion, values,
-                                        ARRAY_SIZE(values));
-    hostsrec_host_wanted_set_trust(row, policy_trusts[policy->trust]);
-    hostsrec_host_wanted_set_owner_uid(row, w->owned, w->owners, w->n_owned);
-    hostsrec_host_wanted_set_policy(row, policy->name);
-    hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
-    hostsrec_host_wanted_set_level(row, w->names, w->levels, w->n);
-    hostsrec_host_wanted_set_weight(row, w->names, w->weights, w->n);
-    return !hmap_node_is_null(&row->header_.txn_node);
 }
 
 static void
@@ -350,130 +339,154 @@ write_access(struct hosts_db *hdb)
 
 /* Deletes the rows of 'host'.  Returns false if there are none. */
 static bool
-delete_rows(struct hosts_db *hdb, const char *host)
+delete_rows(const struct host *host)
 {
-    const struct hostsrec_host_reported *reported;
-    const struct hostsrec_host_wanted *wanted;
-    bool found = false;
-
-    HOSTSREC_HOST_REPORTED_FOR_EACH_SAFE (reported, hdb->loop.idl) {
-        if (!strcmp(reported->host, host)) {
-            hostsrec_host_reported_delete(reported);
-            found = true;
-        }
+    if (host->reported) {
+        hostsrec_host_reported_delete(host->reported);
     }
-    HOSTSREC_HOST_WANTED_FOR_EACH_SAFE (wanted, hdb->loop.idl) {
-        if (!strcmp(wanted->host, host)) {
-            hostsrec_host_wanted_delete(wanted);
-            found = true;
-        }
+    if (host->desired) {
+        hostsrec_host_wanted_delete(host->desired);
     }
-    return found;
+    return host->reported || host->desired;
 }
 
-/* Inserts the row of Host_Reported of 'host', unless there is one. */
+/* Inserts the row of Host_Reported of 'host'. */
 static void
-write_reported(struct hosts_db *hdb, const char *host)
+insert_reported(struct hosts_db *hdb, const char *host)
 {
-    const struct hostsrec_host_reported *row;
+    const struct hostsrec_host_reported *row =
+        hostsrec_host_reported_insert(hdb->txn);
     char identity[CERTIFICATE_NAME_SIZE];
 
-    HOSTSREC_HOST_REPORTED_FOR_EACH (row, hdb->loop.idl) {
-        if (!strcmp(row->host, host)) {
-            return;
-        }
-    }
-    row = hostsrec_host_reported_insert(hdb->txn);
     hostsrec_host_reported_set_host(row, host);
     name_shorten(host, identity, sizeof identity);
     hostsrec_host_reported_set_identity(row, identity);
     hostsrec_host_reported_set_state(row, "fair");
 }
 
-/* Writes the row of 'host' if it differs; inserts it if 'row' is NULL.
- * Returns true if it was written. */
-static bool
-write_wanted(struct hosts_db *hdb, const struct rows *rows,
-             const struct host *host, const struct hostsrec_host_wanted *row)
+struct json *
+hosts_db_order(const struct host *host)
 {
-    struct host_wanted w;
-    bool written;
+    struct json *json = json_from_string(host->order);
 
-    if (!row) {
-        row = hostsrec_host_wanted_insert(hdb->txn);
-        hostsrec_host_wanted_set_host(row, host->name);
-    }
-    host_wanted_init(&w, &rows->jobs, rows->policy, host);
-    written = write_columns(rows, &w, row);
-    host_wanted_uninit(&w);
-    if (written) {
-        hostsrec_host_wanted_set_version(row, rows->version);
-    }
-    return written;
+    json_put_integer(json, "version", host->wanted);
+    return json;
 }
 
-/* Writes the rows that differ from what the cluster's jobs have, with one new
- * version, if a transaction can be made now.  With 'observe', hosts get no
- * job, so that all traffic is sent as if there were no order.  Agents still
- * count it.
- *
- * Writes nothing if the rows have a generation newer than 'generation': a
- * controller that was cut off may see them before it learns that it was
- * replaced. */
-void
-hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
-               int64_t generation, bool observe)
+/* Writes the order of 'host' to its row, unless it is there, or orders of a
+ * newer generation are; inserts one if there is none.  Returns true if there
+ * was something to write. */
+static bool
+write_wanted(struct hosts_db *hdb, const struct host *host)
 {
-    struct ovsdb_idl *idl = hdb->loop.idl;
-    struct rows rows = { .policy = policy,
-                         .generation = generation,
-                         .version = hdb->version + 1 };
-    const struct hostsrec_host_wanted *row;
+    const struct hostsrec_host_wanted *row = host->desired;
+    struct ovsdb_datum data[HOSTSREC_HOST_WANTED_N_COLUMNS];
+    struct json *json;
+    char *error;
+
+    if (!host->order || host->wanted_generation < hdb->generation
+        || (row && row->version == host->wanted
+            && row->generation == host->wanted_generation)) {
+        return false;
+    }
+    json = hosts_db_order(host);
+    error = host_order_read(json, data);
+    ovs_assert(!error);
+    json_destroy(json);
+    row = row ? row : hostsrec_host_wanted_insert(hdb->txn);
+    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
+        ovsdb_idl_txn_write(&row->header_, &hostsrec_host_wanted_columns[i],
+                            &data[i]);
+    }
+    return true;
+}
+
+/* Returns true if 'host' is to have no rows. */
+static bool
+is_out(struct host *host)
+{
+    host->removing &= !host->connected;
+    return host->removing || host_is_barred(host);
+}
+
+void
+hosts_db_compare(struct hosts_db *hdb, const struct policy *policy,
+                 int64_t generation, bool observe, bool pushes)
+{
+    long long now = time_msec(), began = time_usec();
+    int64_t version = hdb->version + 1;
     struct shash_node *node;
-    struct shash present;
-    size_t n = 0;
+    struct host_jobs jobs;
 
     hdb->dirty |= hdb->observe != observe;
     hdb->observe = observe;
-    if (!hdb->dirty || !hdb->txn || !hosts_db_is_ready(hdb)
-        || generation < hdb->generation || !ovsdb_idl_is_connected(idl)
-        || time_msec() < hdb->next_write) {
+    if (!hdb->dirty || !hosts_db_is_ready(hdb)
+        || generation < hdb->generation) {
+        return;
+    } else if (now < hdb->cooldown.until) {
+        poll_timer_wait_until(hdb->cooldown.until);
         return;
     }
     hdb->dirty = false;
+    host_jobs_init(&jobs, observe ? NULL : hdb->cluster, policy, generation);
+    SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
+        struct host *host = node->data;
+        char *order;
 
-    host_jobs_init(&rows.jobs, observe ? NULL : hdb->cluster);
-    shash_init(&present);
-    HOSTSREC_HOST_WANTED_FOR_EACH (row, idl) {
-        shash_add(&present, row->host, row);
+        if (is_out(host)) {
+            set_order(host, NULL);
+            continue;
+        } else if (!host->reports && !host->connected && !host->named) {
+            continue;
+        }
+        order = host_wanted_compose(&jobs, host);
+        if (host->order && !strcmp(order, host->order)) {
+            free(order);
+            continue;
+        }
+        set_order(host, order);
+        host_set_wanted(host, version);
+        host->wanted_generation = generation;
+        hdb->version = version;
+        hdb->written_at = now;
     }
+    host_jobs_uninit(&jobs);
+    cooldown_after(&hdb->cooldown, now, time_usec() - began);
+    plan_write(hdb, pushes ? PUSHED_MS : WRITE_MS);
+}
+
+void
+hosts_db_write(struct hosts_db *hdb)
+{
+    struct shash_node *node;
+    size_t n = 0;
+
+    if (!hdb->unwritten || !hdb->txn
+        || !ovsdb_idl_is_connected(hdb->loop.idl)) {
+        return;
+    } else if (time_msec() < hdb->next_write) {
+        poll_timer_wait_until(hdb->next_write);
+        return;
+    }
+    hdb->unwritten = false;
     write_access(hdb);
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
         struct host *host = node->data;
 
-        host->removing &= !host->connected;
-        if (host->removing || host_is_barred(host)) {
-            host->removing &= delete_rows(hdb, host->name);
+        if (is_out(host)) {
+            host->removing &= delete_rows(host);
             continue;
-        } else if (host->connected && !host->reports) {
-            write_reported(hdb, host->name);
+        } else if (host->connected && !host->reported) {
+            insert_reported(hdb, host->name);
         }
-        row = shash_find_data(&present, host->name);
-        if (row || host->reports || host->connected || host->named) {
-            n += write_wanted(hdb, &rows, host, row);
-        }
+        n += write_wanted(hdb, host);
     }
-    shash_destroy(&present);
-    host_jobs_uninit(&rows.jobs);
     if (n) {
-        hdb->version = rows.version;
-        hdb->written_at = time_msec();
-        hdb->next_write = hdb->written_at + WRITE_MS;
         ovsdb_idl_txn_add_comment(hdb->txn,
                                   "stagecoach-controller: order "
                                   "%" PRId64,
-                                  rows.version);
-        VLOG_DBG("order %" PRId64 " for %" PRIuSIZE " hosts", rows.version, n);
+                                  hdb->version);
+        VLOG_DBG("order %" PRId64 " for %" PRIuSIZE " hosts", hdb->version, n);
     }
 }
 
@@ -483,21 +496,16 @@ hosts_db_commit(struct hosts_db *hdb)
 {
     leader_search_wait(&hdb->search);
     if (!ovsdb_idl_loop_commit_and_wait(&hdb->loop)) {
-        hdb->dirty = true;
-    }
-    if (hdb->dirty && hdb->txn && ovsdb_idl_is_connected(hdb->loop.idl)) {
-        poll_timer_wait_until(MAX(hdb->next_write,
-                                  time_msec() + WRITE_MS / 10));
+        plan_write(hdb, WRITE_MS);
     }
     hdb->txn = NULL;
 }
 
-/* Returns true if the database has the last order. */
+/* Returns true if all hosts have their last order in 'order'. */
 bool
 hosts_db_is_settled(const struct hosts_db *hdb)
 {
-    return (ovsdb_idl_is_connected(hdb->loop.idl) && !hdb->dirty
-            && !hdb->loop.committing_txn);
+    return !hdb->dirty;
 }
 
 int64_t

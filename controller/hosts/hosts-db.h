@@ -6,10 +6,12 @@
 /* Connection of the controller to the hosts database.
  *
  * Each host has a row of Host_Wanted, with the ranks and levels of its jobs.
- * Rows are compared with what the cluster's jobs have, and only those that
- * differ are written, with the next version.  So the controller need not
- * remember what it has sent, and the next iteration repeats a lost
- * transaction.
+ * The rows are compared with what the cluster's jobs have, and a host whose
+ * row differs gets a new one, with the next version: 'order' of struct host,
+ * which telemetry.h pushes to its agent.  The database gets it later, for
+ * agents that start without a controller, and for the next leader, so that no
+ * transaction is in the way of an order.  What was not written, for whatever
+ * reason, is found by its version in the next iteration.
  *
  * A compromised host must not be able to speak for another one.  An agent,
  * which the relay identifies by the common name of its certificate, may only
@@ -22,7 +24,9 @@
  *        hosts_db_mark(hdb);
  *    }
  *    if (active) {
- *        hosts_db_write(hdb, policy, generation, observe);
+ *        hosts_db_compare(hdb, policy, generation, observe, pushes);
+ *        ...push...
+ *        hosts_db_write(hdb);
  *    }
  *    hosts_db_commit(hdb);
  *
@@ -73,8 +77,23 @@ bool hosts_db_awaits_agents(const struct hosts_db *, bool missing);
 void hosts_db_remove(struct hosts_db *, struct host *);
 
 void hosts_db_mark(struct hosts_db *);
-void hosts_db_write(struct hosts_db *, const struct policy *,
-                    int64_t generation, bool observe);
+
+/* Gives the hosts whose rows differ from what the cluster's jobs have a new
+ * one.  With 'observe', hosts get no job, so that all traffic is sent as if
+ * there were no order.  Agents still count it.  With 'pushes', writing may
+ * wait.
+ *
+ * Does nothing, as hosts_db_write(), if the rows have a generation newer than
+ * 'generation': a controller that was cut off may see them before it learns
+ * that it was replaced. */
+void hosts_db_compare(struct hosts_db *, const struct policy *,
+                      int64_t generation, bool observe, bool pushes);
+
+/* Returns the row that 'host' is to have, as in wire/host-order.h. */
+struct json *hosts_db_order(const struct host *);
+
+/* Writes the rows that the database does not have, if it is time. */
+void hosts_db_write(struct hosts_db *);
 void hosts_db_commit(struct hosts_db *);
 
 #endif /* controller/hosts/hosts-db.h */

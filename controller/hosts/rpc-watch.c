@@ -4,6 +4,7 @@
 
 #include "controller/hosts/rpc-watch.h"
 
+#include <limits.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 
 #include "jsonrpc.h"
 #include "openvswitch/poll-loop.h"
+#include "timeval.h"
 #include "util.h"
 
 #define MAX_EVENTS 512 /* Of one call; the others come with the next. */
@@ -26,28 +28,33 @@ struct rpc_watch {
     struct ovs_list batch; /* To be run in this one. */
 };
 
-/* What the stream that is asked waits for. */
-struct answer {
+/* What the stream that registers waits for. */
+struct waits {
     int fd;
     uint32_t events;
-    bool now; /* It need not wait. */
+    bool now;      /* It need not wait. */
+    long long due; /* time_msec() until which it waits. */
 };
 
-static _Thread_local struct answer *asked; /* NULL: the poll loop asks. */
+static _Thread_local struct waits *waits; /* NULL: the poll loop's. */
 
 void __real_poll_fd_wait_at(int, short, const char *);
 void __wrap_poll_fd_wait_at(int, short, const char *);
 void __real_poll_immediate_wake_at(const char *);
 void __wrap_poll_immediate_wake_at(const char *);
+void __real_poll_timer_wait_at(long long, const char *);
+void __wrap_poll_timer_wait_at(long long, const char *);
+void __real_poll_timer_wait_until_at(long long, const char *);
+void __wrap_poll_timer_wait_until_at(long long, const char *);
 SSL *__real_SSL_new(SSL_CTX *);
 SSL *__wrap_SSL_new(SSL_CTX *);
 
 void
 __wrap_poll_fd_wait_at(int fd, short events, const char *where)
 {
-    if (asked) {
-        asked->fd = fd;
-        asked->events |= events;
+    if (waits) {
+        waits->fd = fd;
+        waits->events |= events;
     } else {
         __real_poll_fd_wait_at(fd, events, where);
     }
@@ -56,10 +63,30 @@ __wrap_poll_fd_wait_at(int fd, short events, const char *where)
 void
 __wrap_poll_immediate_wake_at(const char *where)
 {
-    if (asked) {
-        asked->now = true;
+    if (waits) {
+        waits->now = true;
     } else {
         __real_poll_immediate_wake_at(where);
+    }
+}
+
+void
+__wrap_poll_timer_wait_at(long long ms, const char *where)
+{
+    if (waits) {
+        waits->due = MIN(waits->due, time_msec() + MAX(ms, 0));
+    } else {
+        __real_poll_timer_wait_at(ms, where);
+    }
+}
+
+void
+__wrap_poll_timer_wait_until_at(long long ms, const char *where)
+{
+    if (waits) {
+        waits->due = MIN(waits->due, ms);
+    } else {
+        __real_poll_timer_wait_until_at(ms, where);
     }
 }
 
@@ -96,9 +123,8 @@ rpc_watch_destroy(struct rpc_watch *watch)
     }
 }
 
-/* Has rpc_watch_next() return 'w'. */
-static void
-wake(struct rpc_watch *watch, struct rpc_watched *w)
+void
+rpc_watch_wake(struct rpc_watch *watch, struct rpc_watched *w)
 {
     if (ovs_list_is_empty(&w->node)) {
         ovs_list_push_back(&watch->ready, &w->node);
@@ -111,55 +137,71 @@ rpc_watch_add(struct rpc_watch *watch, struct rpc_watched *w,
 {
     *w = (struct rpc_watched){ .rpc = rpc, .fd = -1 };
     ovs_list_init(&w->node);
-    wake(watch, w);
+    rpc_watch_wake(watch, w);
 }
 
-/* Has the kernel watch 'fd' for 'events', nothing if they are 0. */
 static void
-set_events(struct rpc_watch *watch, struct rpc_watched *w, int fd,
-           uint32_t events)
+forget_fd(struct rpc_watch *watch, struct rpc_watched *w)
 {
-    struct epoll_event event = { .events = events, .data = { .ptr = w } };
-
-    if (!events && w->fd >= 0) {
+    if (w->fd >= 0) {
         epoll_ctl(watch->fd, EPOLL_CTL_DEL, w->fd, NULL);
         w->fd = -1;
-    } else if (events && w->fd < 0) {
-        if (epoll_ctl(watch->fd, EPOLL_CTL_ADD, fd, &event)) {
-            wake(watch, w); /* For want of memory: try again. */
-            return;
-        }
-        w->fd = fd;
-    } else if (events != w->events) {
-        epoll_ctl(watch->fd, EPOLL_CTL_MOD, fd, &event);
     }
-    w->events = events;
 }
 
 void
 rpc_watch_remove(struct rpc_watch *watch, struct rpc_watched *w)
 {
-    set_events(watch, w, -1, 0);
+    forget_fd(watch, w);
     ovs_list_remove(&w->node);
     ovs_list_init(&w->node);
 }
 
+/* Since the last call, the descriptor may have been closed, which the kernel
+ * forgets, and another one opened. */
 void
-rpc_watch_ask(struct rpc_watch *watch, struct rpc_watched *w, bool receives)
+rpc_watch_register_with(struct rpc_watch *watch, struct rpc_watched *w,
+                        void (*wait)(const void *aux), const void *aux)
 {
-    struct answer answer = { .fd = -1 };
+    struct waits own = { .fd = -1, .due = LLONG_MAX };
+    struct epoll_event event = { .data = { .ptr = w } };
 
-    asked = &answer;
-    jsonrpc_wait(w->rpc);
-    if (receives) {
-        jsonrpc_recv_wait(w->rpc);
-    }
-    asked = NULL;
-    if (answer.now) {
-        wake(watch, w);
+    waits = &own;
+    wait(aux);
+    waits = NULL;
+    w->due = own.due;
+    event.events = own.events;
+    if (own.now) {
+        rpc_watch_wake(watch, w);
+    } else if (own.fd < 0) {
+        forget_fd(watch, w);
+    } else if (epoll_ctl(watch->fd, EPOLL_CTL_MOD, own.fd, &event)
+               && epoll_ctl(watch->fd, EPOLL_CTL_ADD, own.fd, &event)) {
+        rpc_watch_wake(watch, w); /* For want of memory: try again. */
     } else {
-        set_events(watch, w, answer.fd, answer.events);
+        w->fd = own.fd;
     }
+}
+
+static void
+wait_to_send(const void *rpc)
+{
+    jsonrpc_wait(CONST_CAST(struct jsonrpc *, rpc));
+}
+
+static void
+wait_for_all(const void *rpc)
+{
+    wait_to_send(rpc);
+    jsonrpc_recv_wait(CONST_CAST(struct jsonrpc *, rpc));
+}
+
+void
+rpc_watch_register(struct rpc_watch *watch, struct rpc_watched *w,
+                   bool receives)
+{
+    rpc_watch_register_with(watch, w, receives ? wait_for_all : wait_to_send,
+                            w->rpc);
 }
 
 void
@@ -169,7 +211,7 @@ rpc_watch_poll(struct rpc_watch *watch)
     int n = epoll_wait(watch->fd, events, MAX_EVENTS, 0);
 
     for (int i = 0; i < n; i++) {
-        wake(watch, events[i].data.ptr);
+        rpc_watch_wake(watch, events[i].data.ptr);
     }
     ovs_list_push_back_all(&watch->batch, &watch->ready);
 }

@@ -5,7 +5,7 @@
 
 /* Watches many connections of JSON-RPC at the cost of those with news.
  *
- * The poll loop of libopenvswitch asks the kernel about each connection in
+ * The poll loop of libopenvswitch passes the kernel each connection in
  * each iteration, and its caller then reads all of them.  A watch has one
  * descriptor of epoll in the poll loop, and returns those to run:
  *
@@ -15,17 +15,22 @@
  *    rpc_watch_poll(watch);
  *    while ((w = rpc_watch_next(watch))) {
  *        ...run w->rpc, receive from it...
- *        rpc_watch_ask(watch, w, true);
+ *        rpc_watch_register(watch, w, true);
  *    }
  *    rpc_watch_wait(watch);
  *
  * Only its stream knows what a connection waits for: TLS may have to write
  * before it can read, and may hold bytes that it has decrypted.
- * rpc_watch_ask() therefore lets the stream register with the poll loop, and
- * keeps what it asks for: the linker wraps these functions of the poll loop
- * (controller/meson.build).  It must be called after each use of a connection,
- * also if that only sends.  A stream that need not wait is run again in the
- * next iteration, and so is a new one.
+ * rpc_watch_register() therefore lets the stream register with the poll loop,
+ * and keeps what it waits for: the linker wraps these functions of the poll
+ * loop (controller/meson.build).  It must be called after each use of a
+ * connection, also if that only sends.  A stream that need not wait is run
+ * again in the next iteration, and so is a new one.
+ *
+ * What has no JSON-RPC, such as a switch, is added with NULL, and
+ * rpc_watch_register_with() takes a function that registers with the poll
+ * loop; it is returned also when the time has come for which that function
+ * waits.
  *
  * Thousands of connections also need memory: that of TLS is freed while it has
  * nothing to send or to decrypt.
@@ -46,8 +51,8 @@ struct rpc_watched {
     struct ovs_list node; /* In a list of struct rpc_watch; empty while it
                            * waits. */
     struct jsonrpc *rpc;
-    int fd;          /* In the set of epoll, -1 if it is not there. */
-    uint32_t events; /* For which it is there. */
+    int fd;        /* In the set of epoll, -1 if it is not there. */
+    long long due; /* time_msec() when it has news in any case. */
 };
 
 struct rpc_watch *rpc_watch_create(void);
@@ -57,7 +62,14 @@ void rpc_watch_add(struct rpc_watch *, struct rpc_watched *, struct jsonrpc *);
 void rpc_watch_remove(struct rpc_watch *, struct rpc_watched *);
 
 /* Notes what the connection waits for; for messages only with 'receives'. */
-void rpc_watch_ask(struct rpc_watch *, struct rpc_watched *, bool receives);
+void rpc_watch_register(struct rpc_watch *, struct rpc_watched *,
+                        bool receives);
+
+void rpc_watch_register_with(struct rpc_watch *, struct rpc_watched *,
+                             void (*wait)(const void *aux), const void *aux);
+
+/* Notes that the connection has news. */
+void rpc_watch_wake(struct rpc_watch *, struct rpc_watched *);
 
 void rpc_watch_poll(struct rpc_watch *);
 

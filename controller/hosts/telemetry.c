@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "base/name.h"
+#include "controller/hosts/hosts-db.h"
 #include "controller/hosts/pair-keys.h"
 #include "controller/hosts/rpc-watch.h"
 #include "controller/model/cluster.h"
@@ -28,6 +29,7 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/certificate.h"
+#include "wire/host-order.h"
 #include "wire/json-put.h"
 #include "wire/quiet-rpc.h"
 
@@ -36,6 +38,7 @@ VLOG_DEFINE_THIS_MODULE(telemetry);
 COVERAGE_DEFINE(telemetry_report);
 COVERAGE_DEFINE(telemetry_bad_message);
 COVERAGE_DEFINE(telemetry_lease);
+COVERAGE_DEFINE(telemetry_order);
 COVERAGE_DEFINE(telemetry_stranger);
 
 /* Files for everything but connections of agents: databases, switches,
@@ -90,6 +93,8 @@ struct connection {
                                  * start before the first report. */
     unsigned int received;      /* Bytes up to the last message. */
     bool leased;                /* A lease has been sent. */
+    int64_t pushed;             /* Version of the order that the agent has or
+                                 * was sent, -1 if it is another leader's. */
 };
 
 struct telemetry {
@@ -106,6 +111,8 @@ struct telemetry {
     size_t n_connections, max_connections;
     bool open;                  /* The controller leads. */
     bool unleased;              /* There are new agents. */
+    int64_t pushed;             /* Version up to which all have their orders,
+                                 * -1 if some have not. */
     long long next_lease;       /* time_msec(). */
 };
 
@@ -357,6 +364,7 @@ set_connection_host(struct telemetry *t, struct connection *conn,
     conn->host = xstrdup(host);
     shash_add(&t->by_host, host, conn);
     t->unleased = true;
+    t->pushed = -1;
     set_address(cluster_get_host(t->cluster, host), conn->peer);
     VLOG_INFO_RL(&rl, "%s: agent connected (%s)", host,
                  jsonrpc_get_name(conn->watched.rpc));
@@ -411,6 +419,12 @@ handle_report(struct telemetry *t, struct connection *conn,
         }
         COVERAGE_INC(telemetry_report);
         demand_learn(t->cluster, report, first);
+        if (first) {
+            const struct host *host =
+                cluster_get_host(t->cluster, report->host);
+
+            conn->pushed = host_behind(host) ? -1 : host->wanted;
+        }
         pair_keys_learn(t->keys, report, first);
     }
     telemetry_report_destroy(report);
@@ -448,7 +462,7 @@ finish_connection(struct telemetry *t, struct connection *conn)
                      jsonrpc_create_notify("keys", json_array_create_1(keys)));
         quiet_rpc_end(&quiet);
     }
-    rpc_watch_ask(t->watch, &conn->watched, t->open);
+    rpc_watch_register(t->watch, &conn->watched, t->open);
 }
 
 /* Returns true if an agent should have reported since its last report. */
@@ -561,12 +575,13 @@ set_open(struct telemetry *t, bool open)
         t->keys_seqno = 0;
     }
     t->open = open;
+    t->pushed = -1;
     LIST_FOR_EACH_SAFE(conn, node, &t->agents)
     {
         drop_connection(t, conn, "");
     }
     LIST_FOR_EACH (conn, node, &t->strangers) {
-        rpc_watch_ask(t->watch, &conn->watched, open);
+        rpc_watch_register(t->watch, &conn->watched, open);
     }
 }
 
@@ -655,6 +670,46 @@ telemetry_wait(const struct telemetry *t)
     }
 }
 
+/* Sends the order of the host to its agent, unless the agent has it.  Returns
+ * false if that must wait: a slow reader gets the last order, and no queue. */
+static bool
+push_order(struct telemetry *t, struct connection *conn)
+{
+    const struct host *host = cluster_get_host(t->cluster, conn->host);
+    struct jsonrpc *rpc = conn->watched.rpc;
+    struct json *json;
+
+    if (!host->order || conn->pushed == host->wanted) {
+        return true;
+    } else if (jsonrpc_get_backlog(rpc)) {
+        return false;
+    }
+    json = json_object_create();
+    json_put_integer(json, "version", HOST_ORDER_VERSION);
+    json_object_put(json, "row", hosts_db_order(host));
+    jsonrpc_send(rpc,
+                 jsonrpc_create_notify("order", json_array_create_1(json)));
+    COVERAGE_INC(telemetry_order);
+    conn->pushed = host->wanted;
+    rpc_watch_register(t->watch, &conn->watched, true);
+    return true;
+}
+
+int64_t
+telemetry_push(struct telemetry *t, int64_t version)
+{
+    struct connection *conn;
+    bool all = true;
+
+    if (t->pushed != version) {
+        LIST_FOR_EACH (conn, node, &t->agents) {
+            all &= push_order(t, conn);
+        }
+        t->pushed = all ? version : -1;
+    }
+    return t->pushed;
+}
+
 /* Returns the parameters of a lease as of telemetry_send_leases(). */
 static struct json *
 compose_lease(const struct telemetry *t, int64_t generation, int64_t version,
@@ -711,7 +766,7 @@ telemetry_send_leases(struct telemetry *t, int64_t generation,
                          jsonrpc_create_notify("lease", json_clone(lease)));
             COVERAGE_INC(telemetry_lease);
             conn->leased = true;
-            rpc_watch_ask(t->watch, &conn->watched, true);
+            rpc_watch_register(t->watch, &conn->watched, true);
         }
     }
     json_destroy(lease);

@@ -3,15 +3,17 @@
 #ifndef CONTROLLER_HOSTS_TELEMETRY_H
 #define CONTROLLER_HOSTS_TELEMETRY_H 1
 
-/* Receives the agents' telemetry and sends leases to them.
+/* Receives the agents' telemetry and sends orders and leases to them.
  *
  * Counters and progress change too often for a database: 5 messages per
  * second and host are more write transactions than a RAFT cluster takes.  So
  * agents send them as JSON-RPC notifications: changes at once, counters as
  * often as the lease says, and once a second what has not changed.  On the
- * same connection the controller sends leases: an agent keeps its last order
- * while it receives leases, and falls back to fair sharing by itself when they
- * stop.  It also sends the keys of the host's shim (pair-keys.h).
+ * same connection the controller pushes the order of the host, whole, when it
+ * is new, and after each connect unless the agent has it.  It sends leases: an
+ * agent keeps its last order while it receives leases, and falls back to fair
+ * sharing by itself when they stop.  It also sends the keys of the host's shim
+ * (pair-keys.h).
  *
  * A connection is closed if a message does not conform to docs/interfaces.md;
  * the agent may connect again.  Without TLS, every client that reaches the
@@ -21,6 +23,7 @@
  *
  *    error = telemetry_create("punix:/run/...", 0, cluster, &t);
  *    telemetry_run(t, active);                 // Changes the cluster.
+ *    pushed = telemetry_push(t, version);
  *    telemetry_send_leases(t, generation, version, lease_ms);
  *    telemetry_wait(t);
  *
@@ -46,6 +49,11 @@ void telemetry_destroy(struct telemetry *);
  * so that they try another one. */
 void telemetry_run(struct telemetry *, bool open);
 void telemetry_wait(const struct telemetry *);
+
+/* Sends the orders up to 'version' that agents do not have.  Returns the
+ * version up to which all have been sent theirs, -1 while some have not read
+ * what came before.  Only for a leader that intent_db_may_push(). */
+int64_t telemetry_push(struct telemetry *, int64_t version);
 void telemetry_send_leases(struct telemetry *, int64_t generation,
                            int64_t version, int64_t lease_ms);
 

@@ -16,9 +16,12 @@
 #include "wire/alarm.h"
 #include "wire/intent-idl.h"
 
-#define RENEW_MS 5000  /* Time between two changes of the own row. */
-#define AWAY_MS 15000  /* Time without a change until it counts as away. */
-#define GONE_MS 600000 /* Time without a change until its row is deleted. */
+#define RENEW_MS 5000 /* Time between two changes of the own row. */
+#define STALE_MS \
+    15000 /* Time without a change until it counts as disconnected. */
+#define DELETE_MS                                             \
+    600000 /* Time without a change until its row is deleted. \
+            */
 
 struct controllers {
     struct ovsdb_idl_loop loop;
@@ -100,7 +103,7 @@ controllers_run(struct controllers *cs, const struct policy *policy)
     {
         if (!strcmp(row->address, cs->address)) {
             own = row;
-        } else if (txn && !is_peer(cs, row, GONE_MS)) {
+        } else if (txn && !is_peer(cs, row, DELETE_MS)) {
             intentrec_controller_delete(row);
         }
     }
@@ -129,7 +132,7 @@ controllers_alarms(const struct controllers *cs, struct json *alarms)
 
     INTENTREC_CONTROLLER_FOR_EACH(row, cs->loop.idl)
     {
-        if (is_peer(cs, row, AWAY_MS) && cs->hash
+        if (is_peer(cs, row, STALE_MS) && cs->hash
             && strcmp(row->hash, cs->hash)) {
             alarm_name(&names, "%s (%s, %s)", row->address, row->policy,
                        row->hash);

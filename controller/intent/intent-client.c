@@ -132,7 +132,7 @@ add_event(const struct write *w, struct ovsdb_idl_txn *txn)
     char *why = intent_edit_to_string(&w->edit);
 
     intentrec_event_set_at(row, time_wall_msec());
-    intentrec_event_set_who(row, w->actor);
+    intentrec_event_set_actor(row, w->actor);
     intentrec_event_set_role(row, w->edit.as_user ? "user" : "operator");
     intentrec_event_set_what(row, "change");
     intentrec_event_set_why(row, why);
@@ -212,7 +212,7 @@ expire_writes(struct intent_writer *iw)
     LIST_FOR_EACH_SAFE (w, node, &iw->queue) {
         if (time_msec() >= w->deadline) {
             finish_write(iw, w, INTENT_TIMED_OUT,
-                         xasprintf("the intent database did not answer within "
+                         xasprintf("the intent database did not reply within "
                                    "%d ms",
                                    w->timeout_ms));
         }
@@ -363,10 +363,11 @@ static void
 set_outage(struct intent_client *ic, bool outage)
 {
     if (outage && !ic->outage) {
-        VLOG_WARN("%s: no answer within %d ms; the search goes on without the "
-                  "controller", ic->remote, ic->timeout_ms);
+        VLOG_WARN("%s: no reply within %d ms; the search goes on without the "
+                  "controller",
+                  ic->remote, ic->timeout_ms);
     } else if (!outage && ic->outage) {
-        VLOG_INFO("%s: the controller's database answers again", ic->remote);
+        VLOG_INFO("%s: the controller's database replies again", ic->remote);
     }
     ic->outage = outage;
 }

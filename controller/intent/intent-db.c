@@ -30,6 +30,10 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 /* Name of the OVSDB lock of controllers. */
 #define LOCK_NAME "stagecoach"
 
+/* An iteration that begins so long after the last one is late: then the probe
+ * of the connection was late, too. */
+#define LATE_MS 1000
+
 /* Shortest time between two transactions, except for overrides. */
 #define WRITE_MS 200
 
@@ -294,11 +298,16 @@ load_overrides(struct overrides *o, const struct ovsdb_idl *idl)
 
     overrides_begin_rows(o, &now);
     INTENTREC_OVERRIDE_FOR_EACH (row, idl) {
-        overrides_put_row(o, &(struct override) {
-            .id = row->id, .kind = kind_from_string(row->kind),
-            .target = row->target, .actor = row->who, .reason = row->reason,
-            .at = row->at, .until = row->until, .ended = row->ended,
-        });
+        overrides_put_row(o, &(struct override){
+                                 .id = row->id,
+                                 .kind = kind_from_string(row->kind),
+                                 .target = row->target,
+                                 .actor = row->actor,
+                                 .reason = row->reason,
+                                 .at = row->at,
+                                 .until = row->until,
+                                 .ended = row->ended,
+                             });
     }
     overrides_end_rows(o);
 }
@@ -357,6 +366,8 @@ get_view(const struct intent_db *idb)
         .generation = leader ? leader->generation : 0,
         .is_own_row = leader && !strcmp(leader->address, idb->address),
         .now = time_wall_msec(),
+        .answers = idb->answers.now,
+        .msec = time_msec(),
     };
 }
 
@@ -381,9 +392,21 @@ write_leader(struct intent_db *idb, int64_t lease_ms)
                               "lead");
 }
 
+/* A program that was stopped finds the connection as it was before. */
+static void
+confirm(struct leadership *l, const struct leadership_view *view)
+{
+    if (view->msec > l->ran_at + LATE_MS) {
+        l->doubted_until = view->msec + ANSWERS_MS;
+    }
+    l->ran_at = view->msec;
+    l->confirmed = view->answers && view->msec >= l->doubted_until;
+}
+
 enum leadership_action
 leadership_run(struct leadership *l, const struct leadership_view *view)
 {
+    confirm(l, view);
     if (l->active) {
         if (l->newest > l->generation) {
             l->active = false;
@@ -533,7 +556,7 @@ write_override(const struct override *ov, struct ovsdb_idl *idl,
         intentrec_override_set_id(row, ov->id);
         intentrec_override_set_kind(row, override_names[ov->kind]);
         intentrec_override_set_target(row, ov->target);
-        intentrec_override_set_who(row, ov->actor);
+        intentrec_override_set_actor(row, ov->actor);
         intentrec_override_set_reason(row, ov->reason);
         intentrec_override_set_at(row, ov->at);
         intentrec_override_set_until(row, ov->until);
@@ -640,7 +663,7 @@ write_events(struct intent_db *idb)
         const struct intentrec_event *row = intentrec_event_insert(idb->txn);
 
         intentrec_event_set_at(row, event->at);
-        intentrec_event_set_who(row, event->actor);
+        intentrec_event_set_actor(row, event->actor);
         intentrec_event_set_role(row, event->role);
         intentrec_event_set_what(row, event->what);
         intentrec_event_set_why(row, event->why);
@@ -745,9 +768,10 @@ end_inactive_stages(struct intent_db *idb, const struct cojob *cojob,
 
             intentrec_stage_set_state(s, "done");
             intentrec_stage_set_ended(s, now);
-            intent_db_event(idb, DECISION_STAGE, NULL, name, "stage-silent",
-                            "none of its %"PRIuSIZE" jobs has had a process "
-                            "for %d s", stage->n_jobs, INACTIVE_MS / 1000);
+            intent_db_event(idb, DECISION_STAGE, NULL, name, "stage-inactive",
+                            "none of its %" PRIuSIZE " jobs has had a process "
+                            "for %d s",
+                            stage->n_jobs, INACTIVE_MS / 1000);
             free(name);
         }
     }
@@ -815,7 +839,7 @@ collect_garbage(struct intent_db *idb, int64_t now)
         if (cojob->inactive) {
             end_cojob(row, now);
             intent_db_event(idb, DECISION_STAGE, NULL, row->name,
-                            "cojob-silent",
+                            "cojob-inactive",
                             "neither a stage nor a process for %d s",
                             INACTIVE_COJOB_MS / 1000);
         }
@@ -870,6 +894,14 @@ bool
 intent_db_is_active(const struct intent_db *idb)
 {
     return idb->leadership.active;
+}
+
+/* Returns true if this controller leads, and the database has confirmed it
+ * lately. */
+bool
+intent_db_may_push(const struct intent_db *idb)
+{
+    return idb->leadership.active && idb->leadership.confirmed;
 }
 
 /* Returns the generation of this controller's leadership, 0 if it never

@@ -25,7 +25,9 @@
  * orders of this controller, so it steps down and takes a newer generation.
  *
  * An active controller that loses the connection to the intent database stays
- * active: if another one takes over, agents follow its newer generation.
+ * active: if another one takes over, agents follow its newer generation.  But
+ * it pushes orders to agents only while the database answers: its last word is
+ * then at most ANSWERS_MS old, 3 s with the time that an iteration takes.
  *
  * A search announces its end, but not when its rows are no longer needed, and
  * a search that is killed announces nothing.  So cojobs are deleted
@@ -82,6 +84,7 @@ void intent_db_commit(struct intent_db *);
 
 bool intent_db_answers(const struct intent_db *);
 bool intent_db_is_active(const struct intent_db *);
+bool intent_db_may_push(const struct intent_db *);
 int64_t intent_db_generation(const struct intent_db *);
 
 /* Has this controller, which leads, take a generation above 'newest'. */
@@ -111,6 +114,11 @@ struct leadership {
     int64_t newest;             /* Newest one in the hosts database. */
     int64_t requested;          /* Written to take the leadership, 0 if none
                                  * is. */
+    bool confirmed;             /* The database has lately shown that it still
+                                 * leads. */
+    long long ran_at;           /* Time of the last iteration. */
+    long long doubted_until;    /* Time by which the connection shows whether
+                                 * it lives, after a late iteration. */
 };
 
 /* What this controller sees of the intent database. */
@@ -123,6 +131,8 @@ struct leadership_view {
     int64_t generation;         /* Of the Leader row, 0 without a row. */
     bool is_own_row;            /* The row has this controller's address. */
     int64_t now;                /* Milliseconds since 1970. */
+    bool answers;               /* See answers.h. */
+    long long msec;             /* time_msec(). */
 };
 
 enum leadership_action {

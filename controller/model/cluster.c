@@ -11,9 +11,9 @@
 #include "base/stage-name.h"
 #include "controller/model/fabric.h"
 #include "controller/model/host-names.h"
+#include "controller/model/intent-digest.h"
 #include "controller/model/owners.h"
 #include "controller/model/unannounced.h"
-#include "hash.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -171,6 +171,7 @@ cluster_destroy(struct cluster *c)
         struct host *host = node->data;
 
         simap_destroy(&host->ports);
+        free(host->order);
         free(host->state);
         free(host->twins);
         free(host->name);
@@ -277,8 +278,8 @@ cluster_has_revoked(const struct cluster *c, const char *name)
 static bool
 host_is_known(const struct cluster *c, const struct host *host)
 {
-    return (host->connected || host->reports || host->wants || host->named
-            || host->revoked || host->later_at || host_refuses(c, host));
+    return (host->connected || host->reports || host->named || host->revoked
+            || host->later_at || host_refuses(c, host));
 }
 
 /* Returns the hosts that reports list, sorted by name, in an array of '*np'
@@ -352,11 +353,25 @@ host_capacity(const struct host *host)
     return host->capacity_bps > 0 ? host->capacity_bps : CLUSTER_UNKNOWN_BPS;
 }
 
+/* Returns by how many versions the host is behind its order, 0 if it has
+ * applied it. */
+int64_t
+host_behind(const struct host *host)
+{
+    int64_t n = host->wanted - host->applied;
+
+    return (host->applied_generation < 0
+                    || host->applied_generation == host->wanted_generation
+                ? MAX(n, 0)
+            : host->applied_generation < host->wanted_generation ? MAX(n, 1)
+                                                                 : 0);
+}
+
 /* Sets the version of the order that the host is to apply. */
 void
 host_set_wanted(struct host *host, int64_t version)
 {
-    if (host->applied >= host->wanted) {
+    if (!host_behind(host)) {
         host->synced_at = time_msec();
     }
     host->wanted = version;
@@ -366,10 +381,12 @@ host_set_wanted(struct host *host, int64_t version)
 void
 host_set_applied(struct host *host, int64_t version)
 {
-    if (version != host->applied || version >= host->wanted) {
+    bool news = version != host->applied;
+
+    host->applied = version;
+    if (news || !host_behind(host)) {
         host->synced_at = time_msec();
     }
-    host->applied = version;
 }
 
 /* Returns for how long the host has not applied a newer order although it is
@@ -378,7 +395,7 @@ host_set_applied(struct host *host, int64_t version)
 long long
 host_lag_ms(const struct host *host)
 {
-    return (host->connected && host->applied < host->wanted
+    return (host->connected && host_behind(host)
                 ? time_msec() - host->synced_at
                 : 0);
 }
@@ -905,74 +922,9 @@ move_to_ended(struct cluster *c, struct stage *stage)
     }
 }
 
-/* Does not depend on the order of hosts in 'traffic'. */
-static uint32_t
-digest_workers(const struct job *job)
-{
-    const struct shash_node *node;
-    uint32_t sum = 0;
-
-    SHASH_FOR_EACH (node, &job->traffic) {
-        const struct job_traffic *t = node->data;
-
-        sum += hash_bytes(t->workers, sizeof t->workers, t->host->index);
-    }
-    return sum;
-}
-
-static uint32_t
-digest_stage(const struct stage *stage)
-{
-    uint32_t digest = hash_string(stage->cojob_name, stage->rung);
-
-    digest = hash_add64(digest, stage->began);
-    digest = hash_add64(digest, stage->iterations);
-    digest = hash_double(stage->trials.eta, digest);
-    digest = hash_add64(digest, stage->trials.order);
-    digest = hash_add64(digest, stage->trials.to_come);
-    for (size_t i = 0; i < stage->trials.n; i++) {
-        digest = hash_add64(digest, stage->trials.rungs[i].iterations);
-    }
-    digest = hash_double(stage->cojob->weight, digest);
-    digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
-                         digest);
-    digest = hash_add64(digest, stage->cojob->uid);
-    for (size_t i = 0; i < stage->n_jobs; i++) {
-        const struct job *job = stage->jobs[i];
-
-        digest = hash_string(job->name, digest);
-        digest = hash_add64(digest, job->live);
-        digest = hash_add64(digest, job->began);
-        digest = hash_add64(digest, job->model_bytes);
-        digest = hash_add(digest, digest_workers(job));
-    }
-    return digest;
-}
-
-/* Returns a hash of the running stages, their jobs and these jobs' hosts, as
- * the intent gives them. */
-static uint32_t
-digest_stages(const struct cluster *c)
-{
-    struct stage **stages;
-    uint32_t digest = 0;
-    size_t n;
-
-    stages = cluster_running_stages(c, &n);
-    for (size_t i = 0; i < n; i++) {
-        digest = hash_add(digest, digest_stage(stages[i]));
-    }
-    free(stages);
-    return hash_finish(digest, n);
-}
-
 /* Ends the copy of the intent: removes the cojobs, jobs and stages that were
- * not added since cluster_intent_begin().
- *
- * A search announces its jobs with all their hosts, and then the stage.  An
- * order that is computed between the two would be sent to all these hosts
- * without effect, and the order of the stage would wait behind it.  So only a
- * change of a running stage counts as urgent. */
+ * not added since cluster_intent_begin().  Only a change of a running stage
+ * is urgent. */
 void
 cluster_intent_end(struct cluster *c)
 {
@@ -1011,7 +963,7 @@ cluster_intent_end(struct cluster *c)
         }
     }
     c->known = true;
-    digest = digest_stages(c);
+    digest = intent_digest(c);
     if (digest != c->digest) {
         c->digest = digest;
         c->changes++;

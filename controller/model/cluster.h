@@ -49,6 +49,8 @@
 #include "wire/membership.h"
 
 struct fabric;
+struct hostsrec_host_reported;
+struct hostsrec_host_wanted;
 struct owner;
 struct unannounced;
 
@@ -80,11 +82,18 @@ struct host {
     int leaf;                   /* In the cluster's fabric, -1 if unknown. */
 
     /* From the hosts database. */
-    bool reports;               /* Has a Host_Reported row. */
-    bool wants;                 /* Has a Host_Wanted row. */
+    const struct hostsrec_host_reported *reported; /* Row, NULL without. */
+    const struct hostsrec_host_wanted *desired;    /* Row, NULL without. */
+    bool reports;               /* Has a row that is not to be deleted. */
     int64_t applied;            /* Version of the order that the host has
                                  * applied, by telemetry if connected. */
-    int64_t wanted;             /* Version of its Host_Wanted row. */
+    int64_t wanted;             /* Version of 'order', or of its Host_Wanted
+                                 * row. */
+    int64_t applied_generation; /* Generation of 'applied', -1 if unknown. */
+    int64_t wanted_generation;  /* Generation of 'wanted'. */
+    char *order;                /* Its row without the version, see
+                                 * host-wanted.h; NULL before this leader has
+                                 * one.  Written by hosts-db.h. */
     long long synced_at;        /* time_msec() when 'applied' last reached
                                  * 'wanted' or last changed.
                                  * host_lag_ms() measures from here. */
@@ -182,6 +191,7 @@ struct job_traffic {
     bool paused;                /* The last telemetry had no new bytes. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
     double busy, waited;        /* Counters of the last telemetry, seconds. */
+    int gpus;                   /* By its launcher, the most; 0 if unknown. */
     uint64_t reports_refused;   /* Refused progress reports of the last
                                  * telemetry. */
     struct progress_source progress;    /* As the host's agent reported. */
@@ -246,6 +256,10 @@ struct job {
     const struct host *refused_host; /* Host of the last report that the bound
                                       * refused, NULL for a REST client. */
     double sent;                /* Bytes sent by all hosts in 'stage'. */
+    double gpu_held, gpu_waited; /* GPU seconds since it was first reported,
+                                  * and those of them in which it waited for
+                                  * other traffic, at the host that moved
+                                  * most. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct shash refused;       /* Host name -> struct job_refusal. */
     int workers[N_ROLES];       /* Processes on all hosts, 0 if not live. */
@@ -410,6 +424,8 @@ struct cluster {
     int n_renamed;              /* Hosts that came after a job had named them
                                  * by their first label. */
     int n_revoked;              /* Hosts that an operator has revoked. */
+    double gpu_held, gpu_waited; /* Sums over jobs since the controller
+                                  * started. */
     struct fabric *fabric;      /* Links between switches; NULL without a
                                  * topology. */
     unsigned int changes;       /* Incremented for changes that may need
@@ -455,6 +471,7 @@ void host_set_ports(struct cluster *, struct host *, const struct simap *);
 double host_capacity(const struct host *);
 void host_set_wanted(struct host *, int64_t version);
 void host_set_applied(struct host *, int64_t version);
+int64_t host_behind(const struct host *);
 long long host_lag_ms(const struct host *);
 bool host_is_lagging(const struct host *);
 bool host_refuses(const struct cluster *, const struct host *);

@@ -242,8 +242,43 @@ add_to_stage(struct job *job, struct job_traffic *t,
     job->sent += delta->bytes[DIR_TX] * share;
 }
 
+int
+demand_gpus(const struct job *job)
+{
+    const struct shash_node *node;
+    int gpus = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        gpus += ((const struct job_traffic *) node->data)->gpus;
+    }
+    return (gpus                  ? gpus
+            : demand_devices(job) ? demand_devices(job)
+                                  : shash_count(&job->traffic));
+}
+
+/* Counts the time since the last telemetry from host 't', of which 'job' has
+ * waited 'waited' seconds, unless another host moves more. */
 static void
-count_bytes(struct job *job, struct job_traffic *t,
+count_gpus(struct cluster *c, struct job *job, const struct job_traffic *t,
+           double waited)
+{
+    double held = (time_msec() - t->at) / 1000.0;
+    const struct shash_node *node;
+    int gpus = demand_gpus(job);
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        if (((const struct job_traffic *) node->data)->moved > t->moved) {
+            return;
+        }
+    }
+    job->gpu_held += gpus * held;
+    job->gpu_waited += gpus * waited;
+    c->gpu_held += gpus * held;
+    c->gpu_waited += gpus * waited;
+}
+
+static void
+count_bytes(struct cluster *c, struct job *job, struct job_traffic *t,
             const struct telemetry_job *now, bool base_is_zero)
 {
     bool fell =
@@ -258,6 +293,10 @@ count_bytes(struct job *job, struct job_traffic *t,
         .serves = t->workers[ROLE_SERVER] && !t->workers[ROLE_WORKER]
     };
 
+    t->gpus = MAX(t->gpus, now->gpus);
+    if (t->known && !fell && job->live) {
+        count_gpus(c, job, t, delta.waited);
+    }
     t->at = t->paused ? MAX(t->at, time_msec() - FRESH_MS) : t->at;
     t->paused = t->known && !delta.bytes[DIR_TX] && !delta.bytes[DIR_RX];
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
@@ -310,7 +349,7 @@ find_iteration(struct job *job)
             const struct job_traffic *t = node->data;
             int64_t n = t->estimated_before + MAX(0, t->estimated);
 
-            if (!all && now > t->at + HOST_WORD_GONE_MS) {
+            if (!all && now > t->at + HOST_WORD_STALE_MS) {
                 continue;
             }
             reported = MAX(reported, t->progress.iteration);
@@ -581,7 +620,7 @@ learn_job(struct cluster *c, struct host *host,
         t->bytes[DIR_TX] = t->bytes[DIR_RX] = 0;
         t->busy = t->waited = 0;
     }
-    count_bytes(job, t, tj, !first);
+    count_bytes(c, job, t, tj, !first);
     learn_remotes(c, tj, t);
     t->burst_period = tj->period;
     t->burst_bytes = tj->burst_bytes;
@@ -632,6 +671,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     if (r->has_counters) {
         learn_counters(c, host, r, first);
     }
+    host->applied_generation = r->applied_generation;
     host_set_applied(host, r->applied);
     host->generation = r->generation;
     host->silent_at = first ? host->silent_at : 0;

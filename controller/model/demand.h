@@ -66,6 +66,10 @@ double demand_per_iteration(const struct job *, const struct job_traffic *,
 double demand_bytes_of_iteration(const struct job *);
 double demand_counted_bytes(const struct job *);
 int demand_devices(const struct job *);
+
+/* Returns the GPUs of 'job': those of its launcher, or its processes that
+ * compute, or as many as it has hosts. */
+int demand_gpus(const struct job *);
 bool demand_counts_iterations(const struct job *);
 bool demand_is_starting(const struct job *);
 int64_t demand_remaining_iterations(const struct stage *, const struct job *);

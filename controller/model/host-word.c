@@ -45,7 +45,7 @@ hear(struct hearsay *h, const struct job_traffic *t, const char *host,
         named += *(const uint64_t *) node->data;
     }
     h->any = true;
-    h->present = h->present || !t->at || now <= t->at + HOST_WORD_GONE_MS;
+    h->present = h->present || !t->at || now <= t->at + HOST_WORD_STALE_MS;
     h->named = h->named || shash_find(&t->sent_to, host);
     h->complete = h->complete || (named > 0 && 2 * named >= t->sent);
 }

@@ -15,7 +15,7 @@
  *    in both cases                        hosts that one of these sends to, by
  *                                         the addresses in its report
  *    a requeue: none of these has had     the next host
- *    it for HOST_WORD_GONE_MS
+ *    it for HOST_WORD_STALE_MS
  *
  * Addresses are known by the topology and by the connections of agents, which
  * report where jobs send to while there is a doubt.  Without certificates, as
@@ -37,7 +37,7 @@
 struct host;
 struct job;
 
-#define HOST_WORD_GONE_MS 5000
+#define HOST_WORD_STALE_MS 5000
 #define HOST_WORD_GRACE_MS 3000
 
 /* Returns true if what 'host' reports of 'job' counts.  Notes why. */

@@ -459,7 +459,7 @@ override_to_json(const struct override *ov)
     json_put_integer(json, "id", ov->id);
     json_object_put_string(json, "kind", override_names[ov->kind]);
     json_object_put_string(json, "target", ov->target);
-    json_object_put_string(json, "who", ov->actor);
+    json_object_put_string(json, "actor", ov->actor);
     json_object_put_string(json, "reason", ov->reason);
     json_put_integer(json, "at", ov->at);
     json_put_integer(json, "until", ov->until);
@@ -467,7 +467,7 @@ override_to_json(const struct override *ov)
     return json;
 }
 
-/* Returns the answer of "controller/overrides". */
+/* Returns the reply of "controller/overrides". */
 struct json *
 overrides_to_json(const struct overrides *o)
 {

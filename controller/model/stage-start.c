@@ -51,7 +51,7 @@ has_applied(const struct stage *stage, int64_t version)
                 ((struct job_traffic *) node->data)->host;
 
             if (host->connected
-                && host->applied < MIN(version, host->wanted)) {
+                && host_behind(host) > MAX(host->wanted - version, 0)) {
                 return false;
             }
         }

@@ -10,7 +10,8 @@
  *    intent   from the begin of the stage, by the clock of its search, until
  *             the controller has read it
  *    decide   until an order has it
- *    push     until the hosts database has the rows of that order
+ *    push     until its rows have left to the agents, or the hosts database
+ *             has them
  *    shim     until the connected hosts of its jobs have applied them
  *
  * A stage that ends before is not counted, nor one that a controller finds
@@ -60,7 +61,7 @@ struct stage_start {
 /* Versions of rows of Host_Wanted. */
 struct stage_rows {
     int64_t written; /* With the last order, -1 until it is compared. */
-    int64_t stored;  /* That the hosts database has. */
+    int64_t stored;  /* That agents were sent, or the hosts database has. */
 };
 
 void stage_starts_run(struct stage_starts *, struct ovs_list *starting,

@@ -355,6 +355,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     state = ovsdb_parser_member(&p, "state", OP_STRING);
     r->time = parse_count(&p, "time", -1);
     r->applied = parse_count(&p, "applied", 0);
+    r->applied_generation = parse_count(&p, "applied_generation", -1);
     r->generation = parse_count(&p, "generation", -1);
     r->jobs_refused = MAX(parse_count(&p, "jobs_refused", -1), 0);
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);

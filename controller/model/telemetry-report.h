@@ -81,6 +81,7 @@ struct telemetry_report {
     int64_t time;               /* Epoch ms of the host's clock, -1 if
                                  * unknown. */
     int64_t applied;            /* Version of the order that is applied. */
+    int64_t applied_generation; /* Generation of that order, -1 if unknown. */
     int64_t generation;         /* Newest that the agent has seen, -1 if it
                                  * has seen none. */
     uint64_t jobs_refused;      /* By the agent since it started. */

@@ -1,25 +1,40 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# build.sh TARBALL SHA256 WORK OUT PYTHON CFLAGS
+# build.sh SOURCE WORK OUT PYTHON CFLAGS [--host=TYPE CC=COMPILER]
 #
-# Builds the static libopenvswitch that our daemons link from Debian's
-# openvswitch-source tarball: OUT/libopenvswitch.a, OUT/libopenvswitchavx512.a,
-# an empty OUT/ovs-built.h to depend on and, for the headers and the IDL
-# compiler, the tree WORK/openvswitch.  Build directories may share WORK if their
+# Builds the static libopenvswitch that our daemons link from SOURCE of Debian's
+# openvswitch-source, a tarball or a folder: OUT/libopenvswitch.a,
+# OUT/libopenvswitchavx512.a, OUT/ovs-built.h with what differs between versions,
+# which sources depend on, and, for the headers and the IDL compiler, the tree
+# WORK/openvswitch.  Build directories may share WORK if their
 # CFLAGS are the same.
 #
-# The tarball's hash is pinned because we use the library's private interface,
+# The hash of the source is pinned because we use the library's private interface,
 # which upstream changes at will.  What configure would detect by itself and
 # then want at our link (numa, unwind, unbound, xdp, cap-ng) is switched off.
 set -eu
-tarball=$1 sha256=$2 work=$3 out=$4 python=$5 cflags=$6
+source=$1 work=$2 out=$3 python=$4 cflags=$5
+shift 5
 
-found=$(sha256sum "$tarball" | cut -d' ' -f1)
-if [ "$found" != "$sha256" ]; then
-    echo "$tarball: sha256 is $found, only $sha256 is allowed" >&2
-    exit 1
+# That of a folder is the hash of its files' names and hashes, without Debian's.
+if [ -d "$source" ]; then
+    sha256=$(cd "$source" &&
+        find . -path ./debian -prune -o -type f -print0 | LC_ALL=C sort -z |
+        xargs -0 sha256sum | sha256sum)
+else
+    sha256=$(sha256sum <"$source")
 fi
+sha256=${sha256%% *}
+case $sha256 in
+82dde6737921b63b284ad8399f95c7f1de94e1b96b2036dcf4a78c9f969ab03f) ;; # 3.1.0
+fdedb1a06ceb4d4ff93f3db9dbe27e3c7869fe23d1608bd18d6eb2d838b0c08b) ;; # 3.5.0
+*)
+    echo "$source: sha256 $sha256 is unknown; expected OVS 3.1.0 of Debian 12" \
+        "or 3.5.0 of Debian 13" >&2
+    exit 1
+    ;;
+esac
 
 mkdir -p "$work" "$out"
 work=$(cd "$work" && pwd) out=$(cd "$out" && pwd)
@@ -31,7 +46,11 @@ stamp=$work/openvswitch/.built-$sha256
 
 if [ ! -e "$stamp" ]; then
     rm -rf "$work/openvswitch"
-    tar -xzf "$tarball" -C "$work"
+    if [ -d "$source" ]; then
+        cp -a "$source" "$work/openvswitch"
+    else
+        tar -xzf "$source" -C "$work"
+    fi
     cd "$work/openvswitch"
     {
         PYTHON3=$python \
@@ -41,7 +60,7 @@ if [ ! -e "$stamp" ]; then
         ./configure --enable-ssl --enable-afxdp=no --disable-libcapng \
             --enable-shared=no --prefix=/usr --sysconfdir=/etc \
             --localstatedir=/var \
-            CFLAGS="$cflags" &&
+            CFLAGS="$cflags" "$@" &&
         # odp-netlink.h and others hang on 'all' only; name them ourselves.
         printf '%s\n' 'include Makefile' '.PHONY: ovs-libs' \
             'ovs-libs: $(BUILT_SOURCES)' \
@@ -59,4 +78,7 @@ else
     rm -f "$out/libopenvswitchavx512.a"
     ar rcs "$out/libopenvswitchavx512.a"
 fi
-: >"$out/ovs-built.h"
+# Access to the datapath, and to hardware ports since 3.5.
+access=false
+! grep -q 'daemonize_start(.*,' lib/daemon.h || access='false, false'
+echo "#define DAEMONIZE_START() daemonize_start($access)" >"$out/ovs-built.h"

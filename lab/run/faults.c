@@ -49,6 +49,26 @@ static const struct {
       "the databases' leaders and stopped the active controller" },
 };
 
+/* Effects of the faults. */
+struct effects {
+    unsigned int faults;         /* Number of faults. */
+    unsigned int back;           /* Faults after which hosts got an order
+                                  * again. */
+    double order_back_s;         /* Longest time until then, seconds. */
+    unsigned int switch_changes; /* Changes received by the switch. */
+    unsigned int switch_refused; /* Role requests and changes that it
+                                  * refused. */
+    unsigned int double_masters; /* Changes that it accepted from a
+                                  * connection that was not primary. */
+    unsigned int same_leads;     /* Samples in which two controllers had the
+                                  * same generation. */
+    double overlap_s;            /* Longest time with two active controllers,
+                                  * seconds. */
+    unsigned int flows_flushed;  /* Flows that the switch lost. */
+    unsigned int stages_lost;    /* Ended stages that are missing in the
+                                  * database. */
+};
+
 struct faults {
     const struct plan *plan;
     const struct cluster *cluster;
@@ -66,7 +86,7 @@ struct faults {
                                  * fault. */
     unsigned int n_test_flows;     /* Number of put_test_flow() calls that
                                  * succeeded. */
-    struct report_ha ha;
+    struct effects ha;
 };
 
 struct faults *
@@ -416,6 +436,34 @@ read_switch(struct faults *f)
     free(file);
 }
 
+static void
+put_effects(const struct effects *ha, struct report_policy *policy)
+{
+    cJSON *json;
+
+    if (!ha->faults) {
+        return;
+    }
+    policy->details = cJSON_CreateObject();
+    json = cJSON_AddObjectToObject(policy->details, "ha");
+    cJSON_AddNumberToObject(json, "faults", ha->faults);
+    cJSON_AddNumberToObject(json, "back", ha->back);
+    cJSON_AddNumberToObject(json, "order_back_s", ha->order_back_s);
+    cJSON_AddNumberToObject(json, "double_masters", ha->double_masters);
+    cJSON_AddNumberToObject(json, "same_leads", ha->same_leads);
+    cJSON_AddNumberToObject(json, "overlap_s", ha->overlap_s);
+    cJSON_AddNumberToObject(json, "switch_changes", ha->switch_changes);
+    cJSON_AddNumberToObject(json, "switch_refused", ha->switch_refused);
+    cJSON_AddNumberToObject(json, "flows_flushed", ha->flows_flushed);
+    cJSON_AddNumberToObject(json, "stages_lost", ha->stages_lost);
+    policy->remark = xasprintf(
+        "%u faults, order restored after %u of them, within %.1f s; %u "
+        "changes by a second master, two masters for at most %.1f s, %u flows "
+        "flushed, %u stages lost",
+        ha->faults, ha->back, ha->order_back_s, ha->double_masters,
+        ha->overlap_s, ha->flows_flushed, ha->stages_lost);
+}
+
 void
 faults_finish(struct faults *f, struct report_policy *policy)
 {
@@ -430,5 +478,5 @@ faults_finish(struct faults *f, struct report_policy *policy)
         f->ha.flows_flushed = young + MAX(f->n_flows - n, 0);
     }
     count_lost(f, policy->n_stages);
-    policy->ha = f->ha;
+    put_effects(&f->ha, policy);
 }

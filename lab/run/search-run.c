@@ -36,6 +36,8 @@
 struct job {
     char *name;
     uint64_t hosts;             /* Bit i: the job has a process on host i. */
+    int n_workers;
+    double begin;               /* Of its processes, seconds. */
     bool ready;                 /* True if its workers have started. */
     bool live;                  /* True if the job is in the running stage. */
     long long iteration;
@@ -150,9 +152,11 @@ get_job(struct search_run *sr, const char *name)
                                   sizeof *sr->jobs);
         }
         job = &sr->jobs[sr->n_jobs++];
-        *job = (struct job){ .name = xstrdup(name),
-                             .hosts = placed_hosts(p, "workers")
-                                      | placed_hosts(p, "servers") };
+        *job = (struct job){
+            .name = xstrdup(name),
+            .n_workers = cJSON_GetArraySize(cJSON_GetObjectItem(p, "workers")),
+            .hosts = placed_hosts(p, "workers") | placed_hosts(p, "servers")
+        };
     }
     return job;
 }
@@ -212,6 +216,8 @@ job_end(struct search_run *sr, const cJSON *event, double t)
     job = find_job(sr, name);
     if (job) {
         job->live = false;
+        report_job_devices(sr->up.policy, get_string(event, "cojob"), name,
+                           job->begin, t, job->n_workers);
     }
     if (!strcmp(outcome, "failed")) {
         say("%s/%s failed", get_string(event, "cojob"), name);
@@ -234,7 +240,7 @@ search_run_event(struct run *run, const char *line)
     } else if (!strcmp(type, "search-begin")) {
         report_search_begin(sr->up.policy, cojob, t);
     } else if (!strcmp(type, "job-begin")) {
-        get_job(sr, get_string(event, "job"));
+        get_job(sr, get_string(event, "job"))->begin = t;
     } else if (!strcmp(type, "job-ready")) {
         get_job(sr, get_string(event, "job"))->ready = true;
         report_job_ready(sr->up.policy, cojob, get_string(event, "job"), t,

@@ -126,7 +126,7 @@ set_rung_cost(struct prices *p, const struct fluid_search *search, size_t r)
 {
     const struct fluid_rung *rung = &p->f->rungs[r];
     size_t steps = rung->alone / p->step;
-    size_t begin = 0, best = 0; /* The first one that was not looked at, and
+    size_t begin = 0, best = 0; /* The first one that was not examined, and
                                  * the best one. */
     double least = INFINITY;
 

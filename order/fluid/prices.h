@@ -9,7 +9,7 @@
  * where its weighted end and what its jobs pay are least together.  Each
  * schedule pays at least that for its searches, and at most the price of all
  * seconds of all ports.  So the least sum of all searches, less the price of
- * all ports, is a lower bound for all prices, and good prices are looked for.
+ * all ports, is a lower bound for all prices, and good prices are searched.
  *
  * Prices that never rise make that simple.  If a rung ends at E, the last
  * iteration of a job has moved all of its bytes by E, the one before it by E -

@@ -3,7 +3,7 @@
 #ifndef LOOKAHEAD_PLAN_H
 #define LOOKAHEAD_PLAN_H 1
 
-/* Looks for factors of the keys of jobs that end searches earlier.
+/* Searches factors of the keys of jobs that end searches earlier.
  *
  * The key of iteration-weight.h regards each search alone.  Which search goes
  * second or third is decided better by which jobs can overlap, because their

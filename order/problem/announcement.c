@@ -80,10 +80,10 @@ announcement_debt(const struct announcement *a, const struct candor *candor)
 }
 
 size_t
-announced_rungs_add(struct announced_rung *rungs, size_t n, double owed)
+announced_rungs_add(struct announced_rung *rungs, size_t n, double hidden)
 {
     size_t n_jobs = rungs[n - 1].n_jobs;
-    int64_t iterations = llround(owed / n_jobs);
+    int64_t iterations = llround(hidden / n_jobs);
 
     if (iterations > 0) {
         rungs[n++] = (struct announced_rung){ iterations, n_jobs };

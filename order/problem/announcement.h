@@ -6,8 +6,8 @@
 /* What a search announced of its later stages, and what it hid.
  *
  * A search that has more to do goes later, see iteration-weight.h, so a search
- * would gain by not announcing its later stages.  At the first stage it looks
- * like a search that has no others.  When it begins a stage that it has not
+ * would gain by not announcing its later stages.  At the first stage it
+ * equals a search that has no others.  When it begins a stage that it has not
  * announced, the order knows what the search hid, and adds this once and a
  * half to what the search still needs until its end: in its later stages it
  * loses what it gained before.  A search that hides its later stages takes
@@ -87,10 +87,10 @@ void candor_remove(struct candor *, const struct announcement *);
 double announcement_debt(const struct announcement *,
                          const struct candor *candor);
 
-/* Appends a rung of 'owed' iterations to the 'n' 'rungs' of a search, at least
- * one, for a simulation: a search that owes would otherwise seem to end early.
- * Returns the new number. */
+/* Appends a rung of 'hidden' iterations to the 'n' 'rungs' of a search, at
+ * least one, for a simulation: a search that owes would otherwise seem to end
+ * early. Returns the new number. */
 size_t announced_rungs_add(struct announced_rung *rungs, size_t n,
-                           double owed);
+                           double hidden);
 
 #endif /* order/problem/announcement.h */

@@ -33,16 +33,16 @@
  * decides when a search has its turn and nothing about which of its trials is
  * first at a rung.
  *
- * By "promising" the share is the cube of the chance of the trial to pass its
- * next rung, times the root of that rung's iterations, over the work until it
- * is there, relative to the trial of the search that has most.  With the
- * chance itself, the work alone, or both, more trials have begun before a good
- * one has gone far, and a search reaches a target later.  The chance is the
- * probability of a normal distribution around the predicted metric to be among
- * the best 1 / eta of the metrics that were seen at the rung and of those that
- * are predicted of the trials on their way to it.  A trial without a
- * prediction has the chance 1 / eta.  Few others are weak evidence, so that
- * one counts as eta of them.
+ * By "promising" the share is a power (CHANCE_POWER) of the chance of the
+ * trial to pass its next rung, times the root of that rung's iterations, over
+ * the work until it is there, relative to the trial of the search that has
+ * most.  With the chance itself, the work alone, or both, more trials have
+ * begun before a good one has done many iterations, and a search reaches a
+ * target later. The chance is the probability of a normal distribution around
+ * the predicted metric to be among the best 1 / eta of the metrics that were
+ * seen at the rung and of those that are predicted of the trials on their way
+ * to it.  A trial without a prediction has the chance 1 / eta.  Few others are
+ * weak evidence, so that one counts as eta of them.
  *
  *    struct trial trials[8] = { { .rung = rung, .work = work } };
  *
@@ -50,11 +50,8 @@
  *
  * A search learns from the trials that arrive, so an order that lets some
  * arrive first changes it: by "promising", good trials raise the cut for those
- * behind them.  On eight hosts at loads of 0.5, 1 and 2 (16 seeds of bench
- * async) searches reach a target in 0.72, 0.74 and 0.77 of the time of fair
- * sharing, the loss of their best trial is 0.2 % less to 0.5 % more, and up to
- * 1.6 % more of them miss the target.  By "neutral" they end in 0.88, 0.80 and
- * 0.70 of the time, and reach a target in 1.00 to 1.07 of it.
+ * behind them.  Bench async has the time and GPU hours to a target, the loss
+ * of the best trial, and the searches that miss the target.
  *
  * A rung owns its metrics.  Times are seconds.  No other state. */
 

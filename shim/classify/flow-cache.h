@@ -7,11 +7,12 @@
  *
  * A packet from the host has the slot of its job in its tag, a received packet
  * does not.  So forwarding threads store the slot of each flow that passes,
- * and look received packets up.  The size is fixed: a full bucket forgets one
- * of its flows, which is learned again with its next packet, or does not learn
- * the new one.  Which is decided by the share of each slot (base/shares.h): a
- * job that opens many connections takes none of a job with few.  Flows of no
- * job, as which unknown ones count anyway, take only what jobs leave.
+ * and find it for received packets.  The size is fixed: a full bucket forgets
+ * one of its flows, which is learned again with its next packet, or does not
+ * learn the new one.  Which is decided by the share of each slot
+ * (base/shares.h): a job that opens many connections takes none of a job with
+ * few.  Flows of no job, as which unknown ones count anyway, take only what
+ * jobs leave.
  *
  * A flow is identified by a keyed hash of 64 bits and takes one 64-bit word,
  * which is written atomically: threads need no locks, and nothing has to be

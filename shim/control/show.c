@@ -135,6 +135,7 @@ shim_show(const char *path, FILE *stream)
         }
     }
     shim_client_close(c);
-    return (error ? message("%s: no shim answers there (%s)", path,
-                            strerror(error)) : NULL);
+    return (error ? message("%s: no shim replies there (%s)", path,
+                            strerror(error))
+                  : NULL);
 }

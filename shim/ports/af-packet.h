@@ -5,18 +5,18 @@
 
 /* The packet socket of DPDK's af_packet driver, and interfaces of the kernel.
  *
- * The driver puts frames into the transmit ring and asks the kernel to send
- * them.  If the socket's buffer is full or the device refuses a frame, the
- * kernel stops with frames left in the ring.  The driver has counted them as
- * sent, and nothing sends them until the next packet; after the last packet of
- * a burst that is the sender's retransmission timeout.  If the ring and the
+ * The driver puts frames into the transmit ring and requests the kernel to
+ * send them.  If the socket's buffer is full or the device refuses a frame,
+ * the kernel stops with frames left in the ring.  The driver has counted them
+ * as sent, and nothing sends them until the next packet; after the last packet
+ * of a burst that is the sender's retransmission timeout.  If the ring and the
  * socket's buffer are full, the driver waits in poll() without limit.
  *
  * So the driver's socket is found among the process's file descriptors and
  * given a buffer larger than the ring, so that the ring, which the driver
- * handles, is the limit; af_packet_kick() asks the kernel again to send what
- * is left.  The socket also becomes readable when a frame arrives, and counts
- * the frames that were dropped because the receive ring was full.
+ * handles, is the limit; af_packet_kick() requests the kernel again to send
+ * what is left.  The socket also becomes readable when a frame arrives, and
+ * counts the frames that were dropped because the receive ring was full.
  *
  * The driver owns the socket.  Any thread. */
 

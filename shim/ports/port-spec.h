@@ -5,12 +5,13 @@
 
 /* The kinds of ports: how they are written, and what each of them can do.
  *
- * DPDK's drivers look alike and are not: one delivers frames without the
- * checksums that the sender's kernel left to the hardware, another supports no
- * jumbo frames, several report frames as sent that were not.  The differences
- * are in one table, 'port_drivers'; no other code compares a driver's name.
- * What a driver claims is checked: a driver without arriving receive
- * interrupts is detected by the frames that are present when a wait ends.
+ * DPDK's drivers have one interface and differ: one delivers frames without
+ * the checksums that the sender's kernel left to the hardware, another
+ * supports no jumbo frames, several report frames as sent that were not.  The
+ * differences are in one table, 'port_drivers'; no other code compares a
+ * driver's name. What a driver claims is checked: a driver without arriving
+ * receive interrupts is detected by the frames that are present when a wait
+ * ends.
  *
  *    error = port_spec_parse("af_packet:eth0", &spec);
  *    if (spec.driver->flags & PORT_KERNEL) {

@@ -524,8 +524,8 @@ port_flush(struct port *port, uint64_t now)
     return n > 0;
 }
 
-/* Asks the kernel to send frames left in the ring.  Returns true if some are
- * still left. */
+/* Requests the kernel to send frames left in the ring.  Returns true if some
+ * are still left. */
 bool
 port_kick(struct port *port)
 {

@@ -7,9 +7,9 @@
  *
  * A port that no longer sends cuts the host off silently: DPDK reports a frame
  * as sent when it is in the ring.  So a port keeps frames that the driver
- * refused and tries them again, asks the kernel again to send what is left in
- * the ring, and can be restarted while the process runs.  port_check() finds
- * out when that is needed:
+ * refused and tries them again, requests the kernel again to send what is left
+ * in the ring, and can be restarted while the process runs.  port_check()
+ * finds out when that is needed:
  *
  *   - the driver accepted nothing for 200 ms although frames were waiting,
  *   - the interface's transmit counter stands still although frames were

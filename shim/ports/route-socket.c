@@ -123,14 +123,14 @@ route_socket_transact(struct route_socket *rs, const struct nlmsghdr *nlh,
     for (;;) {
         ssize_t n = mnl_socket_recvfrom(rs->socket, rs->buffer,
                                         sizeof rs->buffer);
-        struct nlmsghdr *answer = (struct nlmsghdr *) rs->buffer;
+        struct nlmsghdr *reply = (struct nlmsghdr *) rs->buffer;
         int result;
 
         if (n < 0) {
             return errno;
         }
         /* A late reply to a request that has timed out. */
-        if (n >= (ssize_t) sizeof *answer && answer->nlmsg_seq != seq) {
+        if (n >= (ssize_t) sizeof *reply && reply->nlmsg_seq != seq) {
             continue;
         }
         result = mnl_cb_run(rs->buffer, n, seq, id, see, aux);

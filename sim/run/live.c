@@ -131,11 +131,28 @@ metric_of(const struct live_job *job)
     return workload_curve_at(&job->job->curve, job->iterations_done);
 }
 
+/* Keeps the current metric of 'job' if no trial of its search had a better
+ * one. */
+static void
+note_best(struct live *live, const struct live_job *job)
+{
+    struct sim_bests *b = &live->bests[job->record->cojob];
+    double metric = metric_of(job);
+
+    if (!b->n || metric > b->bests[b->n - 1].metric) {
+        b->bests =
+            order_grow(b->bests, b->n + 1, &b->allocated, sizeof *b->bests);
+        b->bests[b->n++] = (struct sim_best){ live->now, metric };
+    }
+}
+
 /* Reports the current metric of 'job'. */
 static void
 report_metric(struct live *live, struct live_job *job)
 {
     const struct sim_options *options = live->options;
+
+    note_best(live, job);
 
     if (job->curve) {
         progress_curve_add(job->curve, job->iterations_done, metric_of(job),
@@ -735,6 +752,7 @@ live_init(struct live *live, const struct workload *w,
     }
     live->running = order_alloc(w->n_cojobs, sizeof *live->running);
     live->stages = order_alloc(w->n_stages, sizeof *live->stages);
+    live->bests = order_alloc(w->n_cojobs, sizeof *live->bests);
     live->plain = order_alloc(w->n_cojobs, sizeof *live->plain);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
     if (order_uses_metrics(order->kind) || live_is_promising(live)) {

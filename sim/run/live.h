@@ -151,6 +151,7 @@ struct live {
     size_t n_jobs;
     struct sim_job *jobs;       /* By cojob, then by job. */
     size_t *first_job;          /* Of each cojob in 'jobs'. */
+    struct sim_bests *bests;    /* Of each cojob. */
     struct progress_curve *curves;      /* Of each of 'jobs' if the order
                                  * looks at progress, else NULL. */
     struct plain_times *plain;          /* Of each cojob. */
@@ -164,7 +165,7 @@ void live_init(struct live *, const struct workload *,
                const struct sim_fabric *, const struct sim_options *,
                enum rates_rule);
 
-/* Leaves 'stages' and 'jobs' to the caller. */
+/* Leaves 'stages', 'jobs' and 'bests' to the caller. */
 void live_uninit(struct live *);
 
 /* Continues the job of 'flow', which the rate allocation has popped. */

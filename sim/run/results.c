@@ -7,7 +7,11 @@
 #include "base/compare.h"
 #include "order/problem/memory.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
+
+/* Distance from the best metric of a search. */
+#define TARGET_SHARE 0.01
 
 static double
 percentile(const double *sorted, size_t n, size_t percent)
@@ -101,6 +105,64 @@ jobs_compute(const struct sim_result *r, struct results *results)
     free(early);
 }
 
+/* Stores in 'times' when each search is within 1 % of the best metric that a
+ * trial has at its end; INFINITY without one. */
+static void
+find_targets(const struct workload *w, const struct sim_result *r,
+             double times[])
+{
+    double *best = order_alloc(w->n_cojobs, sizeof *best);
+
+    for (size_t c = 0; c < w->n_cojobs; c++) {
+        best[c] = -INFINITY;
+        times[c] = INFINITY;
+    }
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        const struct sim_job *job = &r->jobs[i];
+        size_t c = job->cojob;
+
+        best[c] =
+            fmax(best[c], workload_curve_at(&w->cojobs[c].jobs[job->job].curve,
+                                            job->iterations));
+    }
+    for (size_t c = 0; c < r->n_cojobs; c++) {
+        const struct sim_bests *b = &r->bests[c];
+        double enough = best[c] - TARGET_SHARE * fabs(best[c]);
+
+        for (size_t i = b->n; i-- > 0 && b->bests[i].metric >= enough;) {
+            times[c] = b->bests[i].time;
+        }
+    }
+    free(best);
+}
+
+static void
+targets_compute(const struct workload *w, const struct sim_result *r,
+                struct results *results)
+{
+    double *times = order_alloc(w->n_cojobs, sizeof *times);
+    size_t n = 0;
+
+    find_targets(w, r, times);
+    results->device_s = results->device_s_to_target = 0;
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        const struct sim_job *job = &r->jobs[i];
+        const struct workload_job *wj = &w->cojobs[job->cojob].jobs[job->job];
+
+        results->device_s += wj->devices * (job->end - job->begin);
+        results->device_s_to_target +=
+            wj->devices
+            * fmax(0, fmin(job->end, times[job->cojob]) - job->begin);
+    }
+    for (size_t c = 0; c < r->n_cojobs; c++) {
+        if (isfinite(times[c])) {
+            times[n++] = times[c] - w->cojobs[c].arrival;
+        }
+    }
+    times_compute(times, n, &results->target);
+    free(times);
+}
+
 /* Stores where the rungs of each cojob begin in an array of all stages. */
 static size_t *
 first_rungs(const struct workload *w)
@@ -147,5 +209,6 @@ results_compute(const struct workload *w, const struct sim_result *r,
     stages_compute(r, results);
     cojobs_compute(w, r, results);
     jobs_compute(r, results);
+    targets_compute(w, r, results);
     results->worst = plain ? worst_of_plain(w, r, plain) : NAN;
 }

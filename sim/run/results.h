@@ -37,6 +37,12 @@ struct results {
     struct results_times early; /* Jobs, from their begin until they reach 0.9
                                  * of their last metric; only those that do. */
 
+    /* Time from the arrival of a search until a trial is within 1 % of the
+     * search's best metric at last, of those with metrics, and seconds for
+     * which trials hold their devices: in all, and until then. */
+    struct results_times target;
+    double device_s, device_s_to_target;
+
     /* Slowdown: completion time of a stage divided by its isolated time; NAN
      * if no isolated time is known. */
     double jain;                /* Jain's fairness index of the slowdowns,

@@ -394,9 +394,7 @@ collect(struct simulation *sim, struct sim_result *result)
     struct live *live = &sim->live;
 
     result->n_stages = live->n_stages;
-    result->stages = live->stages;
     result->n_jobs = live->n_jobs;
-    result->jobs = live->jobs;
     result->n_ports = live->fabric->n_ports;
     result->port_bytes = order_alloc(result->n_ports,
                                      sizeof *result->port_bytes);
@@ -450,11 +448,14 @@ simulate(const struct workload *w, const struct sim_options *options,
             options->progress(options->aux, sim.live.n_ended, w->n_stages);
         }
     }
+    result->stages = sim.live.stages;
+    result->jobs = sim.live.jobs;
+    result->bests = sim.live.bests;
+    result->n_cojobs = w->n_cojobs;
     if (sim.live.n_ended == w->n_stages) {
         collect(&sim, result);
     } else {
-        free(sim.live.stages);
-        free(sim.live.jobs);
+        sim_result_uninit(result);
     }
 
     order_result_uninit(&sim.order);
@@ -489,6 +490,12 @@ sim_result_uninit(struct sim_result *r)
     free(r->stages);
     free(r->jobs);
     free(r->port_bytes);
+    for (size_t i = 0; i < r->n_cojobs; i++) {
+        free(r->bests[i].bests);
+    }
+    free(r->bests);
+    r->n_cojobs = 0;
+    r->bests = NULL;
     r->stages = NULL;
     r->jobs = NULL;
     r->port_bytes = NULL;

@@ -141,7 +141,18 @@ struct sim_job {
                                  * INFINITY if never or without a curve. */
 };
 
+/* The best metrics that the trials of a search have reported, each better than
+ * those before it. */
+struct sim_bests {
+    size_t n, allocated;
+    struct sim_best {
+        double time, metric;
+    } * bests;
+};
+
 struct sim_result {
+    struct sim_bests *bests; /* Of each of 'n_cojobs' cojobs. */
+    size_t n_cojobs;
     size_t n_stages;
     struct sim_stage *stages;   /* In the order in which they began. */
     size_t n_jobs;

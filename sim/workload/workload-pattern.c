@@ -4,10 +4,13 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "order/problem/memory.h"
 #include "sim/workload/random.h"
 #include "sim/workload/trial-curve.h"
 #include "sim/workload/workload.h"
+#include "wire/rungs.h"
 
 void
 workload_add_ps(struct workload_job *job, const int *workers, size_t n_workers,
@@ -66,6 +69,35 @@ workload_keep_best(struct workload_cojob *cojob)
             cojob->jobs[j] = job;
         }
     }
+}
+
+void
+workload_add_rungs(struct workload *w, struct workload_cojob *cojob,
+                   const struct search_method *method,
+                   const struct search_rung *rungs, size_t n)
+{
+    struct workload_trials trials = {
+        .places = method->places,
+        .eta = method->eta,
+        .n_brackets = method->n_brackets,
+        .n_rungs = n,
+        .rungs = order_alloc(n, sizeof *trials.rungs),
+    };
+    size_t n_jobs = cojob->n_jobs;
+
+    for (size_t i = 0; i < n; i++) {
+        trials.rungs[i] = rungs[i].iterations;
+        if (!method->places) {
+            workload_add_rung(w, cojob, rungs[i].iterations, n_jobs);
+            n_jobs = rungs[i].keep;
+        }
+    }
+    if (method->places) {
+        workload_add_trials(w, cojob, &trials);
+    } else {
+        workload_keep_best(cojob);
+    }
+    free(trials.rungs);
 }
 
 /* Bytes that an exchange of 'job' puts on ports. */

@@ -13,6 +13,8 @@
 
 #include <stddef.h>
 
+struct search_method;
+struct search_rung;
 struct workload;
 struct workload_cojob;
 struct workload_curve;
@@ -37,6 +39,12 @@ double workload_curve_at(const struct workload_curve *, double iterations);
  * the best metric at the end of the rung before it; equal ones stay in their
  * order.  Call it when all jobs and rungs are there. */
 void workload_keep_best(struct workload_cojob *);
+
+/* Adds the rungs of a search that has all its jobs, as wire/rungs.h reads
+ * them, and sorts the jobs of a synchronous one, of all brackets together. */
+void workload_add_rungs(struct workload *, struct workload_cojob *,
+                        const struct search_method *,
+                        const struct search_rung *, size_t n);
 
 /* Stretches the cojobs' arrivals, in proportion, so that the average port is
  * busy for 'load' of the time that there would be if the last one took as long

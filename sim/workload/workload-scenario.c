@@ -23,7 +23,6 @@
 #define MAX_PARTS 1024 /* Shards, and phases. */
 
 static const char *const kinds[] = { "sim", NULL };
-static const char *const methods[] = { "synchronous", "asynchronous", NULL };
 
 struct reader {
     struct json_check *jc;
@@ -214,37 +213,14 @@ static void
 read_rungs(struct reader *r, const struct json_at *at,
            struct workload_cojob *cojob)
 {
-    size_t n, n_jobs = cojob->n_jobs;
-    struct search_rung *rungs = search_rungs_read(at, n_jobs, &n);
+    struct search_method method;
+    size_t n;
+    struct search_rung *rungs =
+        search_method_read(at, cojob->n_jobs, &method, &n);
 
-    for (size_t i = 0; i < n && json_ok(r->jc); i++) {
-        workload_add_rung(r->w, cojob, rungs[i].iterations, n_jobs);
-        n_jobs = rungs[i].keep;
-    }
-    free(rungs);
-}
-
-/* Reads how an asynchronous search judges. */
-static void
-read_trials(struct reader *r, const struct json_at *at,
-            struct workload_cojob *cojob)
-{
-    struct workload_trials trials = {
-        .places = json_integer(at, "places", 1, MAX_JOBS),
-        .eta = json_number_or(at, "eta", 2, 1000, 3),
-    };
-    struct search_rung *rungs = search_rungs_read(at, 0, &trials.n_rungs);
-
-    trials.n_brackets = json_integer_or(
-        at, "brackets", 1, trials.n_rungs ? trials.n_rungs : 1, 1);
-    trials.rungs = order_alloc(trials.n_rungs, sizeof *trials.rungs);
-    for (size_t i = 0; i < trials.n_rungs; i++) {
-        trials.rungs[i] = rungs[i].iterations;
-    }
     if (json_ok(r->jc)) {
-        workload_add_trials(r->w, cojob, &trials);
+        workload_add_rungs(r->w, cojob, &method, rungs, n);
     }
-    free(trials.rungs);
     free(rungs);
 }
 
@@ -264,7 +240,6 @@ read_cojob(struct reader *r, const struct json_at *at)
     char *name = json_name(at, "name");
     double weight = json_number_or(at, "weight", 0.001, 1e6, 1);
     double arrival = json_number_or(at, "arrival_s", 0, 1e9, 0);
-    bool asynchronous = json_enum_or(at, "method", methods, 0);
     const struct json_at *jobs = json_array(at, "jobs", 1, MAX_JOBS);
     struct workload_cojob *cojob;
 
@@ -274,13 +249,8 @@ read_cojob(struct reader *r, const struct json_at *at)
     for (size_t i = 0; i < json_n(jobs) && json_ok(r->jc); i++) {
         read_job(r, json_element_object(jobs, i), cojob);
     }
-    if (json_ok(r->jc) && asynchronous) {
-        read_trials(r, at, cojob);
-    } else if (json_ok(r->jc)) {
+    if (json_ok(r->jc)) {
         read_rungs(r, at, cojob);
-    }
-    if (json_ok(r->jc) && !asynchronous) {
-        workload_keep_best(cojob);
     }
     free(name);
 }

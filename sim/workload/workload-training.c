@@ -94,7 +94,6 @@ static void
 add_search(struct workload *w, const struct search_spec *spec, double start)
 {
     struct workload_cojob *cojob;
-    size_t n_jobs = spec->n_trials;
 
     cojob = workload_add_cojob(w, spec->name, spec->weight, start);
     for (int i = 0; i < spec->n_trials; i++) {
@@ -104,6 +103,7 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
 
         snprintf(name, sizeof name, "t%d", i);
         job = workload_add_job(cojob, name, compute_seconds(spec, &trial));
+        job->devices = trial.placement->n_workers;
         job->curve = (struct workload_curve){ .every = spec->eval_every,
                                               .recorded = trial_curve_find(
                                                   spec->model.n_classes,
@@ -112,11 +112,7 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
             job, trial.placement,
             search_model_n_parameters(&spec->model, trial.width));
     }
-    for (size_t i = 0; i < spec->n_rungs; i++) {
-        workload_add_rung(w, cojob, spec->rungs[i].iterations, n_jobs);
-        n_jobs = spec->rungs[i].keep;
-    }
-    workload_keep_best(cojob);
+    workload_add_rungs(w, cojob, &spec->method, spec->rungs, spec->n_rungs);
 }
 
 static struct sim_fabric *

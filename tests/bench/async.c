@@ -2,14 +2,14 @@
 
 /* Measures orders of searches that judge their trials one by one.
  *
- * async N                  the seeds 1 to N of both families
+ * async N                  the seeds 1 to N
  *
  * Prints one JSON object.  A seed draws twelve searches of 24 to 96 trials, 4
  * to 8 at a time, with rungs that keep a third or a quarter, on eight hosts
- * with the shapes of the main scenario, or on a single link ("link").  Half of
- * them have recorded learning curves, the others power laws.  They arrive in a
- * span in which the busiest port is needed for LOADS of the time; of each
- * figure the worst load counts, and those of each load follow.
+ * with the shapes of the main scenario.  Half of them have recorded learning
+ * curves, the others power laws.  They arrive in a span in which the busiest
+ * port is needed for LOADS of the time; of each figure the worst load counts,
+ * and those of each load follow.
  *
  * A search has reached its target when a trial reports what the best fifth of
  * its trials would have after the last rung.  A miss counts as 1.5 times the
@@ -35,6 +35,7 @@
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
 
+#define N_HOSTS 8
 #define N_SEARCHES 12
 #define CAPACITY (50e6 / 8)
 #define LATE_S 0.04 /* Time from a change to the hosts' levels. */
@@ -103,14 +104,6 @@ struct outcome {
     double missed[N_LOADS]; /* Share of the searches, under fair. */
 };
 
-/* Hosts and names of the families. */
-static const struct {
-    int n_hosts;
-    const char *prefix;
-} families[] = { { 8, "" }, { 2, "link_" } };
-
-#define N_FAMILIES (sizeof families / sizeof *families)
-
 static int n_seeds;
 
 /* What the trials of a search have in common. */
@@ -160,18 +153,13 @@ draw_curve(const struct shape *shape, struct sim_random *r, int64_t last)
     };
 }
 
-/* Draws the hosts of a trial and adds what it moves; all of it over the only
- * link of two hosts. */
+/* Draws the hosts of a trial and adds what it moves. */
 static void
 add_exchange(const struct workload *w, struct workload_job *job,
              const struct shape *shape, struct sim_random *r)
 {
     int n = shape->n_workers, hosts[5];
 
-    if (w->fabric->n_hosts == 2) {
-        workload_add_transfer(job, 0, 1, shape->bytes, 0, 0);
-        return;
-    }
     sim_random_pick(r, w->fabric->n_hosts, n + shape->n_servers, hosts);
     if (shape->n_servers) {
         workload_add_ps(job, hosts, n, &hosts[n], shape->n_servers,
@@ -359,10 +347,9 @@ run_load(struct workload *w, struct targets *targets, size_t load,
 static char *
 run_task(void *outcomes, size_t task)
 {
-    struct sim_random r = { 1 + task % n_seeds };
-    struct workload *w = workload_create(
-        "stage",
-        sim_fabric_create(families[task / n_seeds].n_hosts, CAPACITY));
+    struct sim_random r = { 1 + task };
+    struct workload *w =
+        workload_create("stage", sim_fabric_create(N_HOSTS, CAPACITY));
     struct search_run runs[N_SEARCHES];
     double arrivals[N_SEARCHES] = { 0 };
     struct targets targets;
@@ -390,8 +377,7 @@ run_task(void *outcomes, size_t task)
 /* Prints the figure with the values at 'member' of the outcomes at the first
  * load. */
 static void
-print_figure(const char *prefix, const char *name, const double *member,
-             size_t stride)
+print_figure(const char *name, const double *member, size_t stride)
 {
     struct interval worst = { .mean = -INFINITY };
 
@@ -399,32 +385,31 @@ print_figure(const char *prefix, const char *name, const double *member,
         struct interval in = interval_of_member(
             member + l * stride, sizeof(struct outcome), n_seeds);
 
-        printf("\"%s%s_load%s\": %.4f, ", prefix, name, loads[l].name,
-               in.mean);
+        printf("\"%s_load%s\": %.4f, ", name, loads[l].name, in.mean);
         worst = in.mean > worst.mean ? in : worst;
     }
-    printf("\"%s%s\": %.4f, ", prefix, name, worst.mean);
+    printf("\"%s\": %.4f, ", name, worst.mean);
     if (n_seeds > 1) {
-        printf("\"%s%s_low\": %.4f, \"%s%s_high\": %.4f, ", prefix, name,
-               worst.low, prefix, name, worst.high);
+        printf("\"%s_low\": %.4f, \"%s_high\": %.4f, ", name, worst.low, name,
+               worst.high);
     }
 }
 
 static void
-print_family(const char *prefix, const struct outcome *o)
+print_outcomes(const struct outcome *o)
 {
     double worst = 0;
 
     for (size_t f = 0; f < N_FIGURES; f++) {
-        print_figure(prefix, figures[f].name, &o->value[0][f], N_FIGURES);
+        print_figure(figures[f].name, &o->value[0][f], N_FIGURES);
     }
-    print_figure(prefix, "fair_missed", &o->missed[0], 1);
+    print_figure("fair_missed", &o->missed[0], 1);
     for (int i = 0; i < n_seeds; i++) {
         for (size_t l = 0; l < N_LOADS; l++) {
             worst = fmax(worst, o[i].value[l][0]);
         }
     }
-    printf("\"%sworst\": %.4f, ", prefix, worst);
+    printf("\"worst\": %.4f, ", worst);
 }
 
 int
@@ -438,16 +423,14 @@ main(int argc, char *argv[])
         fputs("usage: async [SEEDS]\n", stderr);
         return 2;
     }
-    outcomes = allocate(N_FAMILIES * n_seeds, sizeof *outcomes);
-    error = task_pool_run(&(struct task_pool){ .n = N_FAMILIES * n_seeds,
+    outcomes = allocate(n_seeds, sizeof *outcomes);
+    error = task_pool_run(&(struct task_pool){ .n = n_seeds,
                                                .run = run_task,
                                                .aux = outcomes,
                                                .label = "async",
                                                .noun = "seed" });
     printf("{\"bench\": \"async\", \"figures\": {");
-    for (size_t i = 0; i < N_FAMILIES; i++) {
-        print_family(families[i].prefix, &outcomes[i * n_seeds]);
-    }
+    print_outcomes(outcomes);
     printf("\"seeds\": %d}}\n", n_seeds);
     free(error);
     free(outcomes);

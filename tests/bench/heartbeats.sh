@@ -6,7 +6,6 @@
 # and a heartbeat timeout of 1 s, so that each worker sends eight a second.
 #
 #    idle     no job sends anything else
-#    alone    the job trains, without other jobs
 #    stage    two more jobs, before it in the order, train on the same hosts
 #    incast   the job trains, and jobs before it send to its servers' host from
 #             three hosts at full speed, and from there
@@ -183,10 +182,6 @@ up stage true
 begin_case idle
 job last idle 7000 --iterations 0
 end_case idle
-begin_case alone
-# shellcheck disable=SC2086
-job last alone 7000 $train
-end_case alone
 stage ""
 incast ""
 for prefix in off_ plain_; do
@@ -259,7 +254,7 @@ def case(name):
     }
 
 
-CASES = ('idle', 'alone', 'stage', 'incast')
+CASES = ('idle', 'stage', 'incast')
 OTHERS = [f'{kind}_{name}' for kind in ('off', 'plain')
           for name in ('stage', 'incast')]
 cases = {name: case(name) for name in (*CASES, *OTHERS)}

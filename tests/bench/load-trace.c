@@ -39,7 +39,9 @@ print_steps(FILE *stream, struct seeded *rs)
     fprintf(stream, "]");
 }
 
-struct speed_profile *
+/* Returns an emulated worker of at most 'samples_per_s' with load of 'kind'.
+ * Only the times of load changes depend on the seed. */
+static struct speed_profile *
 load_profile(enum load_kind kind, double samples_per_s, uint64_t seed)
 {
     struct speed_profile_set *set;

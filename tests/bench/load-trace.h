@@ -30,13 +30,6 @@ struct load_trace {
                                  * last. */
 };
 
-struct speed_profile;
-
-/* Returns an emulated worker of at most 'samples_per_s' with load of 'kind'.
- * Only the times of load changes depend on the seed. */
-struct speed_profile *load_profile(enum load_kind, double samples_per_s,
-                                   uint64_t seed);
-
 void load_trace_generate(enum load_kind, uint64_t seed, size_t n,
                          struct load_trace *);
 

@@ -12,13 +12,25 @@
 # fastest is the one least disturbed by other programs.  Each store is run
 # equally often, one after the other in turn.  Quality: small data, whole
 # epochs, and the same number of epochs.
+#
+# Nodes: so that two processors can show eight nodes of four threads, a sample
+# takes COST_US for each thread of its node at least: a node makes as many
+# samples a second whatever its threads, unless it waits.  Messages are real.
+# Time that a thread waits for them counts as time of its samples, which favours
+# stores that wait.  A figure is the samples a second of all nodes / those of
+# one node under localize with as many threads.
 import json
+import os
+import random
 import subprocess
 import sys
+import tempfile
 
 PORT = 4100
 LIMIT_S = 60                    # Of one run.
 NODES = (1, 2, 4, 8)            # Numbers of nodes for the time of an epoch.
+THREADS = (1, 4)
+COST_US = 100
 trainer, prefix = sys.argv[1:3]
 wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
 
@@ -28,8 +40,6 @@ MF_BIG = MF + ["--samples", "2000000", "--rows", "8000", "--columns", "4000"]
 KGE = ["--task", "knowledge", "--learning-rate", "0.1", "--negatives", "4"]
 RESCAL = KGE + ["--embedding", "rescal", "--dimension", "100", "--entities",
                 "5000", "--relations", "100", "--samples", "200000"]
-COMPLEX = KGE + ["--embedding", "complex", "--dimension", "100", "--entities",
-                 "5000", "--relations", "100", "--samples", "200000"]
 W2V = ["--task", "skipgram", "--learning-rate", "0.025", "--dimension", "100",
        "--negatives", "5"]
 W2V_BIG = W2V + ["--samples", "1000000", "--vocabulary", "20000"]
@@ -86,12 +96,105 @@ def measure(name, store, n, arguments, limit_s, n_epochs):
     return {"us": us, "cpu_us": cpu_us}
 
 
-def judge(task, store, more=()):
-    quality = run(store, 4, SMALL[task], ["--eval-every", "1000000", *more])[
-        0][-1][QUALITY[task]]
-    print("%s, %s%s: %s %.4g" % (task, store, " " * bool(more) + " ".join(
-        more), QUALITY[task], quality), file=sys.stderr, flush=True)
+def judge(task, store):
+    quality = run(store, 4, SMALL[task], ["--eval-every", "1000000"])[0][-1][
+        QUALITY[task]]
+    print("%s, %s: %s %.4g" % (task, store, QUALITY[task], quality),
+          file=sys.stderr, flush=True)
     return quality
+
+
+GRID = {"mf": MF_BIG, "kge": RESCAL + ["--dimension", "10"]}
+STAYING = ["classic", "classic-local", "ssp", "essp"]
+
+
+def grid():
+    """Returns samples a second, relative, by task, threads, store and
+    nodes."""
+    rates = {}
+    for task, arguments in GRID.items():
+        for threads in THREADS:
+            cells = {
+                f"{store}-{n}": 1 / measure(
+                    f"{task} x {threads}", store, n, arguments + [
+                        "--sample-cost-us", str(COST_US * threads),
+                        "--threads", str(threads)], 1, 2)["us"]
+                for store in ["localize", *STAYING] for n in NODES}
+            rates[f"{task}_x{threads}"] = {
+                cell: round(rate / cells["localize-1"], 3)
+                for cell, rate in cells.items()}
+    return rates
+
+
+# The same ratings, rank, batch and loss in PyTorch, by the best of some rates.
+TORCH_RATES = ("0.01", "0.02", "0.04")
+TORCH_EPOCHS = "8"
+
+
+def write_ratings(file, n=200000, n_rows=2000, n_columns=1000, rank=8):
+    """Writes ratings of a matrix of low rank, with noise."""
+    chance = random.Random(1)
+    rows, columns = ([[chance.gauss(0, rank ** -0.25) for _ in range(rank)]
+                      for _ in range(n_of)] for n_of in (n_rows, n_columns))
+    for i in range(n):
+        row = i if i < n_rows else chance.randrange(n_rows)
+        column = i if i < n_columns else chance.randrange(n_columns)
+        value = sum(map(float.__mul__, rows[row], columns[column]))
+        file.write("%d\t%d\t%.4f\n" % (row, column,
+                                      value + chance.gauss(0, 0.3)))
+    file.flush()
+
+
+def run_torch(file, rate):
+    """Returns the epochs of four ranks of PyTorch."""
+    processes = [subprocess.Popen(
+        ["ip", "netns", "exec", prefix + str(i), "timeout", str(3 * LIMIT_S),
+         "/usr/bin/python3", "tests/bench/mf-torch.py", file, rate,
+         EXCHANGE["mf"], TORCH_EPOCHS], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "RANK": str(i), "WORLD_SIZE": "4",
+             "MASTER_ADDR": "10.98.0.1", "MASTER_PORT": "4200",
+             "GLOO_SOCKET_IFNAME": "port"}) for i in range(4)]
+    outputs = [p.communicate()[0] for p in processes]
+    if any(p.returncode for p in processes):
+        raise SystemExit("localize: PyTorch ended with %s" % [
+            p.returncode for p in processes])
+    return [json.loads(line) for line in outputs[0].splitlines()]
+
+
+def seconds_to(epochs, rmse):
+    """Returns the seconds until a loss, or None."""
+    return next((e["seconds"] for e in epochs if e["rmse"] <= rmse), None)
+
+
+def compare_torch():
+    """Returns the times of PyTorch and of stores to an equal loss: 1 % above
+    the least one that all reach."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"],
+                      stderr=subprocess.DEVNULL).returncode:
+        print("localize: no PyTorch, no mf_vs_torch", file=sys.stderr)
+        return None
+    runs = {}
+    with tempfile.NamedTemporaryFile("w", suffix=".data") as file:
+        write_ratings(file)
+        for store in ["localize"] * REPEATS:
+            epochs, _ = run(store, 4, MF + ["--weight-decay", "0", "--data",
+                                            file.name, "--samples", "1000000",
+                                            "--validation", "1000000",
+                                            "--exchange", EXCHANGE["mf"],
+                                            "--eval-every", "1", "--epochs",
+                                            "20"])
+            total = 0.0
+            for e in epochs:
+                total += e["seconds"]
+                e["seconds"] = total
+            runs.setdefault(store, []).append(epochs)
+        runs["torch"] = [run_torch(file.name, rate) for rate in TORCH_RATES]
+    rmse = 1.01 * max(min(e["rmse"] for epochs in of for e in epochs)
+                      for of in runs.values())
+    times = {of: min(filter(None, (seconds_to(epochs, rmse) for epochs in
+                                   runs[of]))) for of in runs}
+    print("mf to an error of %.4f: %s" % (rmse, times), file=sys.stderr)
+    return {"rmse": round(rmse, 4), **times}
 
 
 REPEATS = 2
@@ -103,7 +206,6 @@ SPEED = [
     ("mf", MF_BIG, ["ssp", "essp"], 2, 3),
     ("mf", MF_BIG, ABLATION, 2, 2),
     ("kge", RESCAL, ["localize"] + ABLATION, 2, 2),
-    ("kge-complex", COMPLEX, ["localize", "classic"], 2, 2),
     ("w2v", W2V_BIG, ["localize"] + ABLATION, 2, 2),
     # As strong as stores whose keys stay can be: many samples in a message,
     # and the next ones on their way.  Keys that move may be used alike.
@@ -119,7 +221,6 @@ STORES = ["localize", "localize-messages", "classic", "classic-local", "ssp",
 
 def main():
     times = {}
-    scale = {}
     for name, arguments, stores, limit_s, n_epochs in SPEED:
         if wanted and name not in wanted:
             continue
@@ -127,21 +228,16 @@ def main():
             us = measure(name, store, 4, arguments, limit_s, n_epochs)
             before = times.get((name, store), us)
             times[name, store] = {k: min(us[k], before[k]) for k in us}
-    if not wanted or "scale" in wanted:
-        for n in NODES:
-            scale[n] = measure("mf", "localize", n, MF_BIG, 0, 8)
-            scale["slow", n] = measure(
-                "mf, each sample at least 2 us", "localize", n,
-                MF_BIG + ["--sample-cost-us", "2"], 0, 3)
+    one = None
+    if not wanted or "one" in wanted:
+        one = measure("mf", "localize", 1, MF_BIG, 0, 8)
+    nodes = grid() if not wanted or "nodes" in wanted else None
+    torch = (compare_torch() if not wanted or "torch" in wanted else None)
     qualities = {}
-    batched = {}
     for task in SMALL:
         if not wanted or "quality" in wanted:
             stores = STORES + (["manual"] if task == "mf" else [])
             qualities[task] = {s: judge(task, s) for s in stores}
-            batched[task] = {
-                s: judge(task, s, ["--exchange", EXCHANGE[task]])
-                for s in ["classic"] + ["localize"] * (task != "mf")}
 
     def ratio(task, of, what="us"):
         if not {(task, of), (task, "localize")} <= set(times):
@@ -174,9 +270,15 @@ def main():
             "mf_cpu_vs_classic": ratio("mf", "classic", "cpu_us"),
             "mf_vs_ssp": ratio("mf", "ssp"),
             "mf_vs_essp": ratio("mf", "essp"),
+            "mf_vs_torch": round(torch["torch"] / torch["localize"], 1)
+            if torch else None,
             "mf_vs_manual": round(1 / manual, 2) if manual else None,
-            "updates_per_core_m": round(1 / scale[1]["cpu_us"], 2)
-            if scale else None,
+            "updates_per_core_m": one and round(1 / one["cpu_us"], 2),
+            "moving_8": nodes and min(r["localize-8"] for r in nodes.values()),
+            "classic_2": nodes and max(r["classic-2"] for r in nodes.values()),
+            "staying_8": nodes and max(
+                r[f"{store}-8"] / r["localize-8"]
+                for r in nodes.values() for store in STAYING),
             "quality_spread": max(spreads.values()) if spreads else None,
         },
         "baseline": {
@@ -184,16 +286,10 @@ def main():
                    for key, t in times.items()},
             "cpu_us": {"%s, %s" % key: round(t["cpu_us"], 4)
                        for key, t in times.items()},
-            "kge_complex_vs_classic": ratio("kge-complex", "classic"),
-            "mf_localize_us_by_nodes": {
-                str(n): round(scale[n]["us"], 4) for n in NODES
-            } if scale else None,
-            "mf_localize_us_by_nodes_of_2_us": {
-                str(n): round(scale["slow", n]["us"], 4) for n in NODES
-            } if scale else None,
+            "nodes": nodes,
+            "torch": torch,
             "exchange": EXCHANGE,
             "qualities": qualities,
-            "qualities_batched": batched,
             "spreads": spreads,
         },
     }))

@@ -17,5 +17,5 @@ net=tests/lab/localize-net.sh
 clean_up() { sh "$net" down "$prefix" 8; }
 
 sh "$net" up "$prefix" 8 1gbit
-timeout 900 python3 tests/bench/localize.py build/trainer/stagecoach-trainer \
+timeout 1400 python3 tests/bench/localize.py build/trainer/stagecoach-trainer \
     "$prefix"

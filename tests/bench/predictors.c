@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "tests/bench/load-trace.h"
-#include "tests/bench/predictors-loop.h"
 #include "trainer/balance/predictor.h"
 
 #define TEST_SEED 1001
@@ -30,8 +29,6 @@
 #define STEP 0.08               /* Change of the CPU load that counts as a
                                  * step. */
 #define MAX_CLASSES 16
-#define N_LOOP 700              /* Iterations of the cluster, with 8 times */
-#define ITERATION_S 0.050       /* as many predictions; their nominal time. */
 
 /* Sums of squares of one predictor. */
 struct errors {
@@ -121,52 +118,6 @@ print_after(const char *name, const struct errors *errors)
     printf("}, ");
 }
 
-static void
-loop_sum(const char *predictor, uint64_t first_seed,
-         struct loop_result *sum)
-{
-    for (int i = 0; i < N_SEEDS; i++) {
-        struct loop_result result;
-
-        loop_run(predictor, first_seed + i, N_LOOP, &result);
-        sum->seconds += result.seconds;
-        sum->ideal += result.ideal;
-        sum->manager_s += result.manager_s;
-        sum->moved += result.moved;
-    }
-}
-
-/* Prints the time of an iteration with each predictor, relative to one with
- * speeds known beforehand, and the part of it that the manager takes. */
-static void
-print_loop(uint64_t first_seed)
-{
-    struct loop_result results[MAX_CLASSES + 1] = { 0 };
-    size_t n = 0;
-
-    for (n = 0; predictor_classes[n]; n++) {
-        loop_sum(predictor_classes[n]->name, first_seed, &results[n]);
-    }
-    loop_sum(NULL, first_seed, &results[n]);
-    printf("\"iteration_vs_ideal\": {");
-    for (size_t j = 0; j <= n; j++) {
-        printf("%s\"%s\": %.4f", j ? ", " : "",
-               j < n ? predictor_classes[j]->name : "equal-split",
-               results[j].seconds / results[j].ideal);
-    }
-    printf("}, \"iterations_moved\": {");
-    for (size_t j = 0; j < n; j++) {
-        printf("%s\"%s\": %.3f", j ? ", " : "", predictor_classes[j]->name,
-               results[j].moved / N_SEEDS);
-    }
-    printf("}, \"overhead_percent\": {");
-    for (size_t j = 0; j < n; j++) {
-        printf("%s\"%s\": %.3f", j ? ", " : "", predictor_classes[j]->name,
-               100 * results[j].manager_s / N_SEEDS / ITERATION_S);
-    }
-    printf("}");
-}
-
 /* Replays each of 'n' recordings with N_SEEDS seeds. */
 static int
 print_of(int n, char *files[])
@@ -225,7 +176,6 @@ main(int argc, char *argv[])
         print_after("recorded", recorded);
         load_trace_uninit(&lt);
     }
-    print_loop(seed);
-    printf("}, \"baseline\": {}}\n");
+    printf("\"seeds\": %d}, \"baseline\": {}}\n", N_SEEDS);
     return 0;
 }

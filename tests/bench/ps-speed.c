@@ -39,7 +39,7 @@
 #define PIPELINED_ROUNDS 11
 #define PIPELINED_OPS 100000
 #define SMALL_REQUEST \
-    (FRAME_ENVELOPE_LENGTH + sizeof(struct frame_key_items) + 12)
+    (FRAME_ENVELOPE_LENGTH + sizeof(struct frame_key_items) + 8)
 #define SMALL_ANSWER (SMALL_REQUEST - 4)
 #define MAX_ROUNDS 101
 

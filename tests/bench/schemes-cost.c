@@ -104,7 +104,7 @@ main(void)
     double fixed_s, sample_s;
 
     measure_gradient(&fixed_s, &sample_s);
-    printf("{\"manager_s\": %.9f, \"manager_32_s\": %.9f, "
+    printf("{\"manager_8_s\": %.9f, \"manager_32_s\": %.9f, "
            "\"manager_128_s\": %.9f, \"manager_gpu_s\": %.9f, "
            "\"gradient_fixed_s\": %.6f, "
            "\"gradient_sample_s\": %.7f, \"launch_samples\": %.2f}\n",

@@ -5,8 +5,8 @@
  * usage: fake-controller REMOTE FILE
  *
  * Listens on REMOTE, prints the parameter of each "telemetry" notification as
- * a line, and twice a second sends the notification "lease" with FILE's
- * content, as long as FILE is there. */
+ * a line, and twice a second sends the notifications "order" and "lease" with
+ * the contents of FILE.order and FILE, as long as these are there. */
 
 #include <config.h>
 
@@ -26,13 +26,13 @@
 #define LEASE_MS 500
 
 static void
-send_lease(struct jsonrpc *agent, const char *file)
+send_file(struct jsonrpc *agent, const char *method, const char *file)
 {
     struct json *json = json_from_file(file);
 
     if (json->type == JSON_OBJECT) {
-        jsonrpc_send(agent, jsonrpc_create_notify("lease",
-                                                  json_array_create_1(json)));
+        jsonrpc_send(agent,
+                     jsonrpc_create_notify(method, json_array_create_1(json)));
     } else {
         json_destroy(json);     /* No such file. */
     }
@@ -64,12 +64,14 @@ main(int argc, char *argv[])
     struct pstream *listener;
     struct jsonrpc *agent = NULL;
     long long next = 0;
+    char *order;
 
     set_program_name(argv[0]);
     fatal_ignore_sigpipe();     /* Agents come and go. */
     if (argc != 3) {
         ovs_fatal(0, "usage: fake-controller REMOTE FILE");
     }
+    order = xasprintf("%s.order", argv[2]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (pstream_open(argv[1], &listener, 0)) {
         ovs_fatal(0, "%s: cannot listen", argv[1]);
@@ -86,7 +88,8 @@ main(int argc, char *argv[])
             receive(agent);
             if (time_msec() >= next) {
                 next = time_msec() + LEASE_MS;
-                send_lease(agent, argv[2]);
+                send_file(agent, "order", order);
+                send_file(agent, "lease", argv[2]);
             }
             if (jsonrpc_get_status(agent)) {
                 jsonrpc_close(agent);

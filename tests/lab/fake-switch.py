@@ -102,6 +102,14 @@ class Honest(Switch):
     says, soon, most_dumps = "gives no error", True, 7
 
 
+def dumped(flow):
+    """Returns what a dump has of 'flow', the body of a flow_mod."""
+    cookie, _, table, _, idle, hard, priority, _, _, _, flags = (
+        struct.unpack(">QQBBHHHIIIH", flow[:38]))
+    return struct.pack(">HBxIIHHHH4xQQQ", 48 + len(flow[40:]), table, 0, 0,
+                       priority, idle, hard, flags, cookie, 0, 0) + flow[40:]
+
+
 class Obedient(Switch):
     """Applies all changes, so it is dumped before and after them only."""
     datapath, state, most_dumps = 0x1b, "in sync", 4
@@ -112,17 +120,11 @@ class Obedient(Switch):
 
     async def answer(self, out, kind, xid, body):
         if kind == FLOW_MOD:
-            self.flows.append(body)
+            self.flows.append(dumped(body))
         await super().answer(out, kind, xid, body)
 
     async def dump(self, out, xid, part):
-        flows = b""
-        for flow in self.flows if part == FLOWS else ():
-            cookie, _, table, _, idle, hard, priority, _, _, _, flags = (
-                struct.unpack(">QQBBHHHIIIH", flow[:38]))
-            flows += struct.pack(
-                ">HBxIIHHHH4xQQQ", 48 + len(flow[40:]), table, 0, 0,
-                priority, idle, hard, flags, cookie, 0, 0) + flow[40:]
+        flows = b"".join(self.flows if part == FLOWS else ())
         out.write(message(MULTIPART, struct.pack(">HHI", part, 0, 0) + flows,
                           xid))
 
@@ -139,10 +141,10 @@ class Remover(Obedient):
     async def report(self, out):
         while not out.is_closing():
             flow = self.flows[0]
-            size = struct.unpack(">H", flow[42:44])[0]
+            size = struct.unpack(">H", flow[50:52])[0]
             out.write(message(FLOW_REMOVED, struct.pack(
                 ">QHBBIIHHQQ", 0x7374616765000000, 100, 2, 0, 0, 0, 0, 0, 0,
-                0) + flow[40:40 + (size + 7) // 8 * 8]))
+                0) + flow[48:48 + (size + 7) // 8 * 8]))
             await asyncio.sleep(0.05)
 
 
@@ -221,7 +223,7 @@ class NewerLeader(Switch):
 
 
 class NoHello(Switch):
-    state = "away"
+    state = "disconnected"
 
     async def begin(self, out):
         pass
@@ -229,14 +231,14 @@ class NoHello(Switch):
 
 class EarlyMessage(Switch):
     """Answers before the handshake."""
-    state = "away"
+    state = "disconnected"
 
     async def begin(self, out):
         out.write(message(FEATURES, features(0x13)))
 
 
 class OldVersion(Switch):
-    state = "away"
+    state = "disconnected"
 
     async def begin(self, out):
         out.write(message(HELLO, version=1))
@@ -244,7 +246,7 @@ class OldVersion(Switch):
 
 class WrongVersion(Switch):
     """Sends messages in a version that was not negotiated."""
-    datapath, state = 0x14, "away"
+    datapath, state = 0x14, "disconnected"
 
     async def answer(self, out, kind, xid, body):
         out.write(message(FEATURES, features(self.datapath), xid, version=9))
@@ -260,7 +262,7 @@ class UnknownType(Switch):
 
 
 class ShortLength(Switch):
-    state = "away"
+    state = "disconnected"
 
     async def answer(self, out, kind, xid, body):
         out.write(message(FEATURES, features(0x16), xid, length=4))
@@ -268,7 +270,7 @@ class ShortLength(Switch):
 
 class LongLength(Switch):
     """Sends a header with too large a length, which breaks the framing."""
-    state = "away"
+    state = "disconnected"
 
     async def answer(self, out, kind, xid, body):
         out.write(message(FEATURES, b"\xff" * 65527, xid, length=65535))
@@ -332,7 +334,7 @@ class EndlessDump(Switch):
 
 class NoAnswer(Switch):
     """Stays connected without sending anything."""
-    state = "away"
+    state = "disconnected"
 
     async def answer(self, out, kind, xid, body):
         if kind == 2:
@@ -414,4 +416,5 @@ async def main():
     sys.exit(bool(bad))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

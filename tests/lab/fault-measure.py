@@ -118,7 +118,7 @@ def read_intent():
             ("Cojob", [], ["_uuid", "name", "stages"]),
             ("Job", [], ["_uuid", "name"]),
             ("Stage", [], ["_uuid", "rung", "state"]),
-            ("Event", [["what", "==", "stage-silent"]], ["why"]))]
+            ("Event", [["what", "==", "stage-inactive"]], ["why"]))]
     for path in sorted(glob.glob(options.rundir + "/intent.sock")
                        + glob.glob(options.rundir + "/*/intent.sock")):
         result = call(path, "transact", request)

@@ -333,7 +333,7 @@ def away():
         try:
             answer = client.getresponse()
             reply = json.loads(answer.read())["error"]
-            expect(reply, "the intent database did not answer" in reply)
+            expect(reply, "the intent database did not reply" in reply)
             kind = answer.status
         except (ConnectionError, http.client.HTTPException):
             kind = "closed"

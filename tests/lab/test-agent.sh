@@ -90,7 +90,8 @@ ovsdb-tool create-cluster "$dir/hosts.db" "$SOURCE/wire/hosts.ovsschema" \
     "unix:$dir/raft.sock" || fail "create the database"
 ovsdb-server --remote="punix:$dir/hosts.sock" --unixctl="$dir/ovsdb.ctl" \
     -vconsole:off -vsyslog:off "$dir/hosts.db" &
-pids="$pids $!"
+database=$!
+pids="$pids $database"
 wait_for 5 "the database is there" ovsdb-client -t 5 list-dbs "unix:$dir/hosts.sock"
 transact '{"op":"insert","table":"Host_Reported","row":{"host":"h0","state":"fair"}}'
 "$tests/fake-controller" "punix:$dir/telemetry.sock" "$dir/lease" \
@@ -241,15 +242,64 @@ wait_for 1 "the new shim gets the guard" shim_says '^guard 50000$'
 echo "bytes $slot 500 0" >&3
 wait_for 1 "counters go on" telemetry_says '"job":"asha/t1","registered":true,"rx_bytes":0,"tx_bytes":500'
 
+# push VERSION RANK [MESSAGE]: pushes an order to t1.
+push() {
+    cat >"$dir/pushed" <<END
+{"version": ${3:-1}, "row": {"host": "h0", "version": $1, "generation": 3,
+ "lease_ms": 1500, "policy": "p", "trust": "registered", "min_share": 0.05,
+ "owner_uid": ["map", []], "congestion": ["map", []],
+ "level_dscp": ["map", [[0, 50], [1, 48], [2, 40], [3, 32], [7, 4]]],
+ "level": ["map", [["asha/t0", 0], ["asha/t1", 2]]],
+ "rank": ["map", [["asha/t0", 0], ["asha/t1", $2]]], "weight": ["map", []]}}
+END
+    mv "$dir/pushed" "$dir/lease.order"
+}
+# ignores WHAT: no slot has changed since new_mark, one second later.
+ignores() {
+    sleep 1
+    shim_says '^slot' && fail "$1"
+    echo "ok: not taken: $1"
+}
+new_mark
+push 7 4
+wait_for 1 "a pushed order reaches the shim" shim_says "^slot $slot 3 32 4 asha/t1"
+wait_for 1 "telemetry reports its version" \
+    telemetry_says '"applied":7,"applied_generation":3'
+new_mark
+transact '{"op": "update", "table": "Host_Wanted", "where": [], "row": {"version": 6}}'
+ignores "an older row"
+push 6 6
+ignores "an older push"
+push 9 6 2
+wait_for 1 "another protocol is a clear line" grep -q \
+    'ignoring order: version 2 of the message; expected 1; ' "$dir/agent.log"
+ignores "another protocol"
+
+# The database hangs; the agent is killed between a push and the row.
+kill -STOP $database
+push 8 5
+wait_for 1 "a push needs no database" shim_says "^slot $slot 3 32 5 asha/t1"
+kill -9 $agent
+wait $agent 2>/dev/null
+new_mark
+start_agent
+wait_for 5 "the new agent has the pushed order" agent_says agent/status '"applied":8'
+shim_says '^lease 0' && fail "the order was interrupted"
+new_mark
+kill -CONT $database
+transact '{"op": "update", "table": "Host_Wanted", "where": [], "row": {"version": 8}}'
+ignores "the row of a pushed order"
+rm "$dir/lease.order"
+
 # An order of an older controller is ignored; the lease ends.
 new_mark
 transact '{"op": "update", "table": "Host_Wanted", "where": [],
-           "row": {"version": 6, "generation": 2}}'
+           "row": {"version": 9, "generation": 2}}'
 rm "$dir/lease"
 wait_for 3 "the lease ends" shim_says '^lease 0 4'
 wait_for 1 "telemetry reports fair sharing" \
-    telemetry_says '"applied":5.*"state":"fair"'
-wait_for 3 "the database reports fair sharing" reported '^5,.*fair'
+    telemetry_says '"applied":8.*"state":"fair"'
+wait_for 3 "the database reports fair sharing" reported '^8,.*fair'
 shim_says '^slot' && fail "the order of an older generation was applied"
 
 # The last process of a job ends.

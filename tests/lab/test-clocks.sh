@@ -73,7 +73,7 @@ for wrong in 7200 -7200 0; do
 done
 ovsdb-client dump "unix:$rundir/intent.sock" Stagecoach_Intent Event at what \
     why >"$dir/events"
-! grep 'silent' "$dir/events" || fail "a search that runs was ended"
+! grep 'inactive' "$dir/events" || fail "a search that runs was ended"
 end_run
 python3 - "$dir/report/report.json" <<'PYTHON' || fail "the run"
 import json, sys

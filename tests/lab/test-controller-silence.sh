@@ -49,6 +49,6 @@ began=$(date +%s)
 wait_for 80 "the dead one's stage ends" stages_are alive
 [ $(($(date +%s) - began)) -ge 50 ] || fail "after $(($(date +%s) - began)) s"
 ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Event what why |
-    grep -q '^stage-silent .*dead/0: none of its 1 jobs has had' ||
+    grep -q '^stage-inactive .*dead/0: none of its 1 jobs has had' ||
     fail "no event"
 echo "ok: all"

@@ -190,8 +190,57 @@ answers /readyz '^200 {"ready":true}$' || fail "readyz"
 answers /v1/status "\"generation\":$next" || fail "another controller answers"
 echo "ok: HTTP is answered"
 
-# A second controller stands by until the first one is gone.
+# Orders need no hosts database; its rows follow.
+hosts_db=$(cat "$dir/run/hosts-db.pid")
+use() {
+    cp "$SOURCE/policies/$1.json" "$dir/policy.json"
+    kill -HUP "$2"
+}
+kill -STOP "$hosts_db"
+use fair "$(cat "$dir/run/controller.pid")"
+# pushed N LEVEL: the last order of agent N has large/t0 at LEVEL.
+pushed() {
+    grep '^order ' "$dir/$1.out" | tail -n 1 |
+        grep -q "\"level\":\[\"map\",\[\[\"large/t0\",$2\]"
+}
+await "an order is pushed without its database" pushed h0 0
+kill -CONT "$hosts_db"
+await "the row follows" wants 'h0,{large/t0=0'
+use stage "$(cat "$dir/run/controller.pid")"
+await "the order is back" pushed h0 1
+
+# A second controller stands by until the first one is gone.  It reaches the
+# intent database through a program.
+cat >"$dir/pass.py" <<'PYTHON'
+import select, socket, sys
+
+def connect(path):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(path)
+    return sock
+
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+ends = {}
+while True:
+    for sock in select.select([server, *ends], [], [])[0]:
+        if sock is server:
+            one, other = server.accept()[0], connect(sys.argv[2])
+            ends |= {one: other, other: one}
+        elif sock in ends:
+            data = sock.recv(65536)
+            ends[sock].sendall(data) if data else None
+            for end in [] if data else [ends.pop(sock), sock]:
+                ends.pop(end, None)
+                end.close()
+PYTHON
+python3 "$dir/pass.py" "$dir/run/pass.sock" "$dir/run/intent.sock" &
+pass=$!
+pids="$pids $pass"
+await "the program listens" test -S "$dir/run/pass.sock"
 "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+    --intent="unix:$dir/run/pass.sock" \
     --telemetry="unix:$dir/run/second.sock" --unixctl="$dir/run/second.ctl" \
     --rest="unix:$dir/run/second-rest.sock" \
     -vconsole:off -vsyslog:off &
@@ -207,8 +256,32 @@ rest --at "$dir/run/second-rest.sock" get /readyz |
     fail "a controller that stands by is ready"
 kill -9 "$(cat "$dir/run/controller.pid")"
 await "the second controller takes over" second_is active '[1-9][0-9]*'
+
+# It is cut off from the intent database and not from an agent: it pushes no
+# order after 3 s, and the next leader's holds.
+"$agent" "unix:$dir/run/second.sock" h2 1000000000 >"$dir/h2.out" &
+pids="$pids $!"
+n_orders() { grep -c "^order .*\"policy\":\"$1\"" "$dir/h2.out"; }
+some_orders() { [ "$(n_orders stage)" != 0 ]; }
+await "its agent gets an order" some_orders
 start
 asks controller/status '"state":"standby"' || fail "there are two leaders"
+kill -STOP $pass
+sleep 3
+use fair $second
+wants_fair() { wanted | grep -q '^h2,.*,fair$'; }
+await "orders go to the hosts database only" wants_fair
+[ "$(n_orders fair)" = 0 ] || fail "a leader pushes that is cut off"
+use stage $second
+kill -9 $pass
+await "the first controller takes over" asks controller/status '"state":"active"'
+next=$(number generation)
+rows_are_next() {
+    [ "$(ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
+        Stagecoach_Hosts Host_Wanted generation | grep -x '[0-9]*' |
+        sort -u)" = "$next" ]
+}
+await "the next leader's orders hold" rows_are_next
 kill "$second"
 await "the first controller leads again" asks controller/status '"state":"active"'
 next=$(number generation)

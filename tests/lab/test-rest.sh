@@ -63,15 +63,15 @@ EOF
 else
     echo "no promtool: the format is checked by rest-check.py alone"
 fi
-# Prints the changes in the audit: with which role, what, who, why.
+# Prints the changes in the audit: whose, with which role, what, why.
 changes() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/intent.sock" \
-        Stagecoach_Intent Event role what who why | tr -d '"'
+        Stagecoach_Intent Event actor role what why | tr -d '"'
 }
 changes >"$dir/events"
-grep -q "^operator,change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
+grep -q "^$(id -un),operator,change,stage asha-9/0 begins" "$dir/events" ||
     fail "no row of a change: $(cat "$dir/events")"
-[ "$(grep -c '^operator,change,.*,cojob asha-9 begins' "$dir/events")" = 1 ] ||
+[ "$(grep -c ',operator,change,cojob asha-9 begins' "$dir/events")" = 1 ] ||
     fail "a request without a change has a row"
 
 # A database that hangs delays only requests that change it.
@@ -155,12 +155,12 @@ done
     fail "any authority is accepted"
 echo "ok: other clients are rejected"
 check "$(at pki/clients/eva)" writes eva asha-8
-changes | grep -q "^operator,change,eva,cojob asha-8 begins" ||
+changes | grep -q "^eva,operator,change,cojob asha-8 begins" ||
     fail "no row of eva's change"
 timeout 60 python3 "$SOURCE/tests/lab/rest-client.py" "$socket" put \
     /v1/cojobs/asha-5 '{}' | grep -q '^200 ' || fail "asha-5 begins"
 check "$(at pki/clients/alice)" limited asha-6 asha-5
-changes | grep -q "^user,change,alice,cojob asha-6 begins" ||
+changes | grep -q "^alice,user,change,cojob asha-6 begins" ||
     fail "no row of alice's change"
 if timeout 3 python3 -c 'import socket, sys
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))

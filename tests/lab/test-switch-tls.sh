@@ -144,6 +144,6 @@ ovs-vsctl del-controller br1 -- set-controller br2 \
 controller new --switch=ssl:127.0.0.1:$((base + 3))
 await "a certificate of another authority gets no answer" \
     grep -q "127.0.0.1:$((base + 3)): connection failed" "$dir/new.log"
-says new $((base + 3)) '"state":"away"' || fail "it is not away"
+says new $((base + 3)) '"state":"disconnected"' || fail "it is not away"
 [ "$(n_flows br2)" = 0 ] || fail "br2 was changed: $(n_flows br2) flows"
 echo PASS

@@ -8,7 +8,8 @@
 # host that was switched off and has booted again, and afterwards the hosts are
 # as before.
 #
-# $DIST is a folder that ./package has made, which is used instead of a build.
+# $RELEASE is the release of Debian (default: that of this machine).  $DIST, and
+# $DIST-$RELEASE, are folders that ./package has made, used instead of a build.
 # Prints "install_s SECONDS", the time of all commands.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -36,8 +37,12 @@ show() {
 }
 quietly() { "$@" >"$dir/last" 2>&1 || fail "$*"; }
 
+DIST=${DIST:+$DIST${RELEASE:+-$RELEASE}}
 dist=${DIST:-$dir/dist}
-[ -n "${DIST:-}" ] || quietly "$SOURCE/package" --out "$dist"
+# shellcheck source=/dev/null
+release=${RELEASE:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
+[ -n "$DIST" ] ||
+    quietly "$SOURCE/package" --out "$dist" ${RELEASE:+--release "$RELEASE"}
 echo "ok: packages"
 
 # The base of the machines: Debian with ssh.  Its only mirror is a folder with
@@ -64,11 +69,10 @@ cp "\$1/root/.ssh/id_ed25519.pub" "\$1/root/.ssh/authorized_keys"
 echo 'StrictHostKeyChecking accept-new' >"\$1/root/.ssh/config"
 END
 chmod +x "$dir/in-base"
-# shellcheck source=/dev/null
 quietly mmdebstrap --variant=minbase --skip=cleanup/apt \
     --include=systemd-sysv,iproute2,procps,openssh-server,openssh-client \
     --customize-hook="$dir/in-base" \
-    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$machines/base"
+    "$release" "$machines/base"
 echo "ok: base"
 
 # Variables and a function that the scripts below also need.

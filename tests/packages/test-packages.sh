@@ -8,7 +8,8 @@
 # runs all the time, and its packets are marked from when the services run until
 # they are removed.
 #
-# $DIST is a folder that ./package has made, which is used instead of a build.
+# $RELEASE is the release of Debian (default: that of this machine).  $DIST, and
+# $DIST-$RELEASE, are folders that ./package has made, used instead of a build.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$SOURCE/tests/lab/machine-functions.sh"
@@ -33,8 +34,12 @@ show() {
 quietly() { "$@" >"$dir/last" 2>&1 || fail "$*"; }
 
 # The packages.
+DIST=${DIST:+$DIST${RELEASE:+-$RELEASE}}
 dist=${DIST:-$dir/dist}
-[ -n "${DIST:-}" ] || quietly "$SOURCE/package" --out "$dist"
+# shellcheck source=/dev/null
+release=${RELEASE:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
+[ -n "$DIST" ] ||
+    quietly "$SOURCE/package" --out "$dist" ${RELEASE:+--release "$RELEASE"}
 (cd "$dist" && sha256sum --quiet --check SHA256SUMS) || fail "SHA256SUMS"
 echo "ok: packages and their checksums"
 quietly lintian --fail-on error,warning --tag-display-limit 0 "$dist"/*.changes
@@ -60,10 +65,9 @@ chroot "\$1" apt-get install -y --no-install-recommends --download-only \
     \$(sed -n 's/^Package: //p' "$dir/previous/Packages")
 END
 chmod +x "$dir/in-base"
-# shellcheck source=/dev/null
 quietly mmdebstrap --variant=minbase --include=systemd-sysv,iproute2,procps \
     --skip=cleanup/apt --customize-hook="$dir/in-base" \
-    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$machines/base"
+    "$release" "$machines/base"
 echo "ok: base"
 
 # The machine.  Its own interface is cabled to the shim's.
@@ -191,6 +195,10 @@ m stagecoach-trainer train --iterations 20 --workers 1 >"$dir/last" 2>&1 ||
     fail "train"
 m python3 -c 'from stagecoach_balance import BatchSizes
 assert sum(BatchSizes(n_workers=3, batch=30).next()) == 30' || fail "Python"
+m python3 -c 'from stagecoach_keys import Store
+worker = Store([(9, 2)]).workers[0]
+worker.push([4], [1, 2])
+assert worker.pull([4]).wait().sum() == 3' || fail "Python, keys"
 for page in man1/stagecoach.1 man8/stagecoach-agent.8 man5/stagecoach-policy.5; do
     m test -e "/usr/share/man/$page.gz" || fail "no $page"
 done

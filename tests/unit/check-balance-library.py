@@ -11,17 +11,14 @@ in C++ if there is a compiler.  The module for Python is installed, loads the
 library, and divides batches as the program does.
 """
 
-import os
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
+
+from library_check import check_symbols, compile_programs, installed, run
 
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 CC = sys.argv[3:]
-MAP = ROOT / "trainer/balance/stagecoach-balance.map"
+ROOM = ROOT / "trainer/balance"
 PROGRAM = ROOT / "tests/unit/trainer/balance/balance-library.c"
 PYTHON = """
 import stagecoach_balance
@@ -57,61 +54,15 @@ assert all(0 <= load <= 1 for load in loads) and 0 < loads[1], loads
 """
 
 
-def run(*words, **options):
-    return subprocess.run(words, check=True, text=True, timeout=60,
-                          stdout=subprocess.PIPE, **options).stdout
-
-
-def listed(text, pattern):
-    """Returns the names in 'text' that 'pattern' finds outside of comments."""
-    return sorted(re.findall(pattern, re.sub(r"/\*.*?\*/", "", text,
-                                             flags=re.S), re.M))
-
-
-def check_symbols(library):
-    """The library, its map and its header have the same functions."""
-    text = MAP.read_text(encoding="utf-8")
-    version = re.search(r"^(\w[\w.]*) \{$", text, re.M)[1]
-    wanted = listed(text, r"^ +(\w+);$")
-    lines = run("nm", "-D", "--defined-only", library).splitlines()
-    exported = sorted(line.split()[-1] for line in lines)
-    assert exported == sorted(
-        [version] + [f"{name}@@{version}" for name in wanted]), exported
-    header = (ROOT / "trainer/balance/batch-size-manager.h").read_text(
-        encoding="utf-8")
-    declared = listed(header, r"^(?:[\w ]+[ *])(batch_size_\w+)\(")
-    assert declared == wanted, declared
-
-
-def check_programs(folder, environment):
-    """Programs need the public header, pkg-config's flags and no more."""
-    flags = run("pkg-config", "--cflags", "--libs", "stagecoach-balance",
-                env=environment).split()
-    strict = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-    run(*CC, "-std=c11", *strict, PROGRAM, "-o", folder / "program", *flags)
-    run(folder / "program", env=environment)
-    if shutil.which("g++"):
-        source = folder / "program.cc"
-        source.write_text("#include <batch-size-manager.h>\n"
-                          "int main() { batch_size_manager_destroy(0); }\n")
-        run("g++", *strict, source, "-o", folder / "program-cc", *flags)
-        run(folder / "program-cc", env=environment)
-
-
 def main():
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet",
-            "--destdir", folder, "--tags", "balance,devel")
-        library, = folder.rglob("libstagecoach-balance.so")
-        package, = folder.rglob("stagecoach-balance.pc")
-        module, = folder.rglob("stagecoach_balance.py")
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent),
-                       "PKG_CONFIG_PATH": str(package.parent),
-                       "PKG_CONFIG_SYSROOT_DIR": name,
-                       "PYTHONPATH": str(module.parent)}
-        check_symbols(library)
-        check_programs(folder, environment)
+    with installed(BUILD, "balance") as (folder, library, environment):
+        check_symbols(library, ROOM / "stagecoach-balance.map",
+                      ROOM / "batch-size-manager.h", "batch_size_")
+        program = compile_programs(
+            folder, environment, "balance", CC, PROGRAM,
+            "#include <batch-size-manager.h>\n"
+            "int main() { batch_size_manager_destroy(0); }\n")
+        run(program, env=environment)
         run(sys.executable, "-B", "-c", PYTHON, env=environment)
 
 

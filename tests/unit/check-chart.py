@@ -42,7 +42,7 @@ VARIANTS = {
         "controller": {"create": False, "policy": '{"name": "p"}\n',
                        "topology": '{\n "switches": []\n}\n',
                        "rest": {"create": True, "tokens": True},
-                       "options": ["--observe"]},
+                       "options": ["--max-agents=64"]},
         "serviceMonitor": {"create": True, "labels": {"release": "p"}}},
 }
 
@@ -180,7 +180,7 @@ class Chart(unittest.TestCase):
         args = pod["containers"][-1]["args"]
         for word in ("--policy=/etc/stagecoach/config/policy.json",
                      "--topology=/etc/stagecoach/config/topology.json",
-                     "--rest=pssl:8443:$(HOST_IP)", "--observe",
+                     "--rest=pssl:8443:$(HOST_IP)", "--max-agents=64",
                      "--api-server=https://kubernetes.default.svc"):
             self.assertIn(word, args)
         self.assertEqual(next(o for o in objects if o["kind"] == "ClusterRole"

@@ -164,7 +164,7 @@ expect(member("status", "certificate", {"name": "c1", "expires": NOW + DAY}),
 # The shim and its uplink.
 expect(member("hosts", "bypass", True, 0, "hosts"), "error", ["h0"],
        "shim is down", "systemctl restart stagecoach-shim")
-expect(fact("shim", "away", 1), "warning", ["h1"], "neither a shim nor")
+expect(fact("shim", "disconnected", 1), "warning", ["h1"], "neither a shim nor")
 expect(fact("shim_version", "", 1), "warning", ["h1"], "older version",
        "systemctl reload stagecoach-shim")
 expect(fact("shim_merges", "gro,lro", 0), "warning", ["h0"], "gro,lro",

@@ -22,12 +22,12 @@ STATUS = {
     "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
     "gain": {"plain_mean_s": 3.0, "measured_mean_s": 2.5, "ratio": 0.8333,
              "stages": 200},
-    "gap": 1.8636, "generation": 1, "hosts": 2, "order_age_s": 0.42,
+    "gap": 1.8636, "generation": 1, "gpu_s": 7200, "gpu_waited_s": 360, "hosts": 2, "order_age_s": 0.42,
     "order_lag_s": 0.1,
     "jobs": 2, "observe": True,
     "observed_by": {"at": 1795313889450, "ended": 0, "id": 4,
                     "kind": "observe", "reason": "first week", "target": "",
-                    "until": 0, "who": "eva"},
+                    "until": 0, "actor": "eva"},
     "overrides": 1, "policy": "stage",
     "predicted": {"plain_mean_s": 924.5, "order_mean_s": 848.03,
                   "ratio": 0.9173, "stages": 2},
@@ -40,6 +40,7 @@ cluster     2 cojobs, 2 jobs, 2 stages
 hosts       2, 2 with a connected agent; the order is 0.4 s old, the slowest \
 host 0.1 s behind
 coverage    75.0 % of the traffic belongs to jobs
+GPU time    2.0 hours, of which jobs waited 5.0 % for the network
 decisions   8, the longest took 53 us
 ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6, plan 0
 bound       distance to the bound of these stages, weighted: 1.86 (fluid \
@@ -109,7 +110,7 @@ USERS_TEXT = [
 ]
 OVERRIDE = {"at": 1795313889450, "ended": 0, "id": 1, "kind": "pin",
             "reason": "a demo", "target": "large/0", "until": 1795317489450,
-            "who": "eva"}
+            "actor": "eva"}
 OVERRIDES_TEXT = [
     "id kind target by since until ended reason",
     "1 pin large/0 eva 2026-11-22 02:18:09 2026-11-22 03:18:09 in force "

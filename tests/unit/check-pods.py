@@ -255,7 +255,7 @@ class Pods(unittest.TestCase):
                  "--cgroup-mount", self.mount, "--rundir",
                  self.folder.name], stderr=subprocess.PIPE,
                 text=True) as process:
-            self.assertIn("does not answer", process.stderr.readline())
+            self.assertIn("does not reply", process.stderr.readline())
             os.symlink(os.path.join(self.agent.rundir, "agent.ctl"),
                        os.path.join(self.folder.name, "agent.ctl"))
             calls = []

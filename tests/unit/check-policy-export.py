@@ -160,15 +160,15 @@ def check_errors(policy, starving):
               ",".join(f"p{i}" for i in range(513))),
              "--ports: too many ports; expected at most 512"),
             ((policy, "--to", "sonic", "--ports", "a", "--rate", "100G"),
-             '--rate: "100G" is not allowed, a rate from "1kbit" to '
-             '"10000Gbit", such as "50Mbit" is'),
+             '--rate: "100G" is not a rate from "1kbit" to '
+             '"10000Gbit", such as "50Mbit"'),
             ((policy, "--to", "sonic", "--ports", "a"),
              "--rate is missing, the rate of the ports is needed for the "
              "policy's min_share, 0.05"),
             ((policy, "--to", "openconfig", "--ports", "a", "--rate",
               "1Gbit"),
-             "--rate is not allowed with --to openconfig, which has no "
-             "minimum rate of a queue")):
+             "--rate: OpenConfig has no minimum rate of a queue; expected --to "
+             "sonic or cumulus")):
         r = export(*args)
         check(message, (r.returncode, r.stdout), (2, ""))
         check("message", r.stderr.startswith(begin + message), True)

@@ -418,7 +418,7 @@ def check_page(folder):
               if line.startswith('policy ')]
     table = text.partition('<table')[2].partition('</table>')[0]
     check('columns', re.findall('<th scope="col">(.*?)</th>', table),
-          titles[0] + re.findall(r'mean \w+|early p95|us p99|\w+',
+          titles[0] + re.findall(r'mean \w+|GPU s|us p99|\w+',
                                  ' '.join(titles[1][1:])))
     check('about', f': stagecoach sim generate:1,cojobs=4,hosts=4 --html '
           f'{page}, on ' in text, True)

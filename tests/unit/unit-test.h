@@ -17,9 +17,10 @@
  * UNIT_TEST_BETWEEN(NAME, SET_UP, TEAR_DOWN) is one that runs between these
  * functions.  UNIT_TEST_GIVEN(NAME, SET_UP, TEAR_DOWN, TYPE *ARGUMENT) gets
  * what the first one stores as '*state', and FIXTURE_TEST(NAME) gets what the
- * file's "set_up" stores, a struct fixture, as 'f'.  A file may define
- * unit_test_set_up() and unit_test_tear_down(), which run before and after all
- * of its tests.
+ * file's "set_up" stores, a struct fixture, as 'f'.  FIXTURE_SET_UP and
+ * FIXTURE_TEAR_DOWN begin functions that fill a new 'f', all zeros, and
+ * release what it has.  A file may define unit_test_set_up() and
+ * unit_test_tear_down(), which run before and after all of its tests.
  *
  * assert_is(TEXT, WANTED) and assert_says(TEXT, PART) free a text, an error
  * most often, that must be WANTED, or have PART somewhere.
@@ -64,6 +65,31 @@
 struct fixture;
 #define FIXTURE_TEST(NAME) \
     UNIT_TEST_GIVEN(NAME, set_up, tear_down, struct fixture *f)
+
+#define FIXTURE_SET_UP                              \
+    static void set_up_fixture(struct fixture *);   \
+                                                    \
+    static int set_up(void **state)                 \
+    {                                               \
+        *state = calloc(1, sizeof(struct fixture)); \
+        assert_non_null(*state);                    \
+        set_up_fixture(*state);                     \
+        return 0;                                   \
+    }                                               \
+                                                    \
+    static void set_up_fixture(struct fixture *f)
+
+#define FIXTURE_TEAR_DOWN                            \
+    static void tear_down_fixture(struct fixture *); \
+                                                     \
+    static int tear_down(void **state)               \
+    {                                                \
+        tear_down_fixture(*state);                   \
+        free(*state);                                \
+        return 0;                                    \
+    }                                                \
+                                                     \
+    static void tear_down_fixture(struct fixture *f)
 
 void unit_test_add(struct CMUnitTest);
 int unit_test_set_up(void **state) __attribute__((weak));

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The time until a loss depends on the number of iterations and on their
+ * duration.  A comparison runs the real programs over loopback, one scheme
+ * after the other, with emulated speeds of workers, and records the loss of
+ * rank 0 against time.  The specification is an object with
+ *
+ *    schemes         array of what '--sync' takes, and of schemes without a
+ *                    server, such as "adpsgd" or "prague,group=2"; required
+ *    workers         default 8
+ *    servers         default 1
+ *    profile         file of a speed profile, from the specification's folder
+ *    arguments       array of strings, the workers' options
+ *    target_loss     validation loss at which a scheme ends
+ *    iterations      or after this number of iterations; default 1000
+ *    limit_s         or after this number of seconds; default 60 */
+
 #include "trainer/compare/compare.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +38,17 @@
 
 #define MAX_SCHEMES 32
 #define MAX_ARGUMENTS 40
+
+struct spec {
+    const char *name; /* Name of the file. */
+    char **schemes, **arguments;
+    size_t n_schemes, n_arguments;
+    int64_t n_workers, n_servers;
+    char *profile;      /* NULL if none. */
+    double target_loss; /* NAN if none. */
+    int64_t iterations;
+    double limit_s;
+};
 
 static char **
 read_strings(const struct json_at *array)
@@ -50,7 +77,7 @@ beside(const char *name, char *file)
 }
 
 static void
-check_schemes(const struct json_at *top, const struct compare_spec *spec)
+check_schemes(const struct json_at *top, const struct spec *spec)
 {
     for (size_t i = 0; i < spec->n_schemes; i++) {
         struct sync_spec sync;
@@ -65,7 +92,7 @@ check_schemes(const struct json_at *top, const struct compare_spec *spec)
 }
 
 static void
-read_spec(const struct json_at *top, struct compare_spec *spec)
+read_spec(const struct json_at *top, struct spec *spec)
 {
     const struct json_at *schemes = json_array(top, "schemes", 1, MAX_SCHEMES);
     const struct json_at *arguments =
@@ -84,57 +111,36 @@ read_spec(const struct json_at *top, struct compare_spec *spec)
     spec->limit_s = json_number_or(top, "limit_s", 0.1, 86400, 60);
 }
 
-char *
-compare_spec_from_string(const char *name, const char *text,
-                         struct compare_spec **specp)
+static char *
+read_file(const char *file, struct spec *spec)
 {
-    struct compare_spec *spec = allocate(1, sizeof *spec);
-    struct json_check *jc = json_check_open(name, text);
-    char *error;
+    char *text, *error = json_read_file(file, &text);
+    struct json_check *jc;
 
-    spec->name = duplicate(name);
+    if (error) {
+        return error;
+    }
+    jc = json_check_open(file, text);
+    spec->name = file;
     read_spec(json_check_top(jc), spec);
     if (json_ok(jc)) {
         check_schemes(json_check_top(jc), spec);
     }
-    error = json_check_close(jc);
-    if (error) {
-        compare_spec_destroy(spec);
-        spec = NULL;
-    }
-    *specp = spec;
-    return error;
+    free(text);
+    return json_check_close(jc);
 }
 
-char *
-compare_spec_from_file(const char *file, struct compare_spec **specp)
+static void
+spec_uninit(struct spec *spec)
 {
-    char *text, *error;
-
-    *specp = NULL;
-    error = json_read_file(file, &text);
-    if (!error) {
-        error = compare_spec_from_string(file, text, specp);
-        free(text);
-    }
-    return error;
-}
-
-void
-compare_spec_destroy(struct compare_spec *spec)
-{
-    if (spec) {
-        free(spec->name);
-        free_strings(spec->schemes, spec->n_schemes);
-        free_strings(spec->arguments, spec->n_arguments);
-        free(spec->profile);
-        free(spec);
-    }
+    free_strings(spec->schemes, spec->n_schemes);
+    free_strings(spec->arguments, spec->n_arguments);
+    free(spec->profile);
 }
 
 /* The training under one scheme. */
 struct run {
-    const struct compare_spec *spec;
+    const struct spec *spec;
     struct report_policy *curve;
     bool reached; /* The last point has reached the target. */
     double began; /* Monotonic seconds, NAN before the begin. */
@@ -177,7 +183,7 @@ add_point(void *run_, int rank, const cJSON *event)
 static char *
 train(struct run *run, struct team *team)
 {
-    const struct compare_spec *spec = run->spec;
+    const struct spec *spec = run->spec;
     char *error = NULL;
 
     run->began = clock_monotonic_s();
@@ -198,15 +204,14 @@ is_stopped(void *run)
 
 /* Trains under one scheme. */
 static char *
-train_scheme(const struct compare_spec *spec, const char *program,
-             const char *scheme, struct report_policy *curve)
+train_scheme(const struct spec *spec, const char *scheme,
+             struct report_policy *curve)
 {
     const char *const servers[] = { "--sync", scheme, NULL };
     struct words workers = { .n = 0 };
     struct sync_spec sync;
     struct run run = { .spec = spec, .curve = curve, .began = NAN };
     struct team_config config = {
-        .program = program,
         .n_workers = spec->n_workers,
         .server_arguments = servers,
         .worker_arguments = (const char *const *) workers.words,
@@ -245,11 +250,11 @@ train_scheme(const struct compare_spec *spec, const char *program,
     return error;
 }
 
-char *
-compare_run(const struct compare_spec *spec, const char *program,
-            struct report **reportp)
+/* Adds a policy for each scheme, in which rank 0 has a job of the
+ * specification's name. */
+static char *
+run_all(const struct spec *spec, struct report *report)
 {
-    struct report *report = report_create(spec->name, "compare");
     char *error = NULL;
 
     for (size_t i = 0; i < spec->n_schemes && !error && !interrupt_caught();
@@ -259,20 +264,14 @@ compare_run(const struct compare_spec *spec, const char *program,
 
         fprintf(stderr, "%s\n", scheme);
         report_stage_begin(curve, spec->name, 0, 0, 1);
-        error = train_scheme(spec, program, scheme, curve);
+        error = train_scheme(spec, scheme, curve);
         if (interrupt_caught()) {
             report_set(&curve->failure, "interrupted");
         } else {
             report_stage_end(curve, spec->name, 0, last_point(curve).time);
         }
     }
-    if (error) {
-        report_destroy(report);
-        report = NULL;
-    } else {
-        report_finish(report);
-    }
-    *reportp = report;
+    report_finish(report);
     return error;
 }
 
@@ -296,7 +295,7 @@ iteration_s(struct report_point last)
 }
 
 static void
-print_table(const struct compare_spec *spec, const struct report *report)
+print_table(const struct spec *spec, const struct report *report)
 {
     printf("%-36s %10s %10s %12s %8s %8s\n", "scheme", "seconds",
            "iterations", "s/iteration", "loss", "accuracy");
@@ -328,7 +327,7 @@ points_json(const struct report_policy *curve)
 }
 
 static void
-print_json(const struct compare_spec *spec, const struct report *report)
+print_json(const struct spec *spec, const struct report *report)
 {
     cJSON *top = cJSON_CreateObject();
     cJSON *schemes = cJSON_AddArrayToObject(top, "schemes");
@@ -383,39 +382,38 @@ int
 compare_command(int argc, char *argv[])
 {
     struct command c = { .html = NULL };
-    struct compare_spec *spec = NULL;
-    struct report *report = NULL;
+    struct spec spec = { .name = NULL };
+    struct report *report;
     int file, status = option_table_command(&table, argc, argv, &c, &file);
-    size_t n = 0, n_all = 0;
+    size_t n;
     char *error;
 
     if (status >= 0) {
         return status;
     }
+    report = report_create(argv[file], "compare");
     error = output_file_check(c.html);
-    error = error ? error : compare_spec_from_file(argv[file], &spec);
+    error = error ? error : read_file(argv[file], &spec);
     if (!error) {
         interrupt_catch();
-        error = compare_run(spec, NULL, &report);
+        error = run_all(&spec, report);
     }
-    if (!error) {
-        n = n_complete(report);
-        n_all = spec->n_schemes;
-    }
+    n = error ? 0 : n_complete(report);
     if (n && c.html) {
         error = report_write_html(report, c.html);
     }
     if (!error && n) {
-        (c.json ? print_json : print_table)(spec, report);
-    } else if (error) {
+        (c.json ? print_json : print_table)(&spec, report);
+    }
+    status = error                ? EXIT_FAILURE
+             : n < spec.n_schemes ? interrupt_say(interrupt_caught(), n,
+                                                  spec.n_schemes, "scheme")
+                                  : EXIT_SUCCESS;
+    if (error) {
         fprintf(stderr, "%s: %s\n", table.name, error);
+        free(error);
     }
     report_destroy(report);
-    compare_spec_destroy(spec);
-    status = error ? EXIT_FAILURE
-             : n < n_all
-                 ? interrupt_say(interrupt_caught(), n, n_all, "scheme")
-                 : EXIT_SUCCESS;
-    free(error);
+    spec_uninit(&spec);
     return status;
 }

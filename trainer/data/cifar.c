@@ -4,7 +4,6 @@
 
 #include "trainer/data/dataset.h"
 
-#include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,35 +45,48 @@ cifar_uninit(struct cifar *cifar)
     free(cifar->bytes);
 }
 
+/* Finds the files in the folder or its 'subfolder'. */
+static bool
+find_files(const char *folder, const char *subfolder, const char *pattern,
+           glob_t *found)
+{
+    char *path = message("%s/{,%s/}%s", folder, subfolder, pattern);
+    bool none = glob(path, GLOB_BRACE, NULL, found);
+
+    free(path);
+    return !none;
+}
+
 /* Reads all files that match 'pattern'. */
 static char *
 read_files(const char *folder, const char *pattern, size_t max_n,
            struct cifar *cifar)
 {
-    char *path = message("%s/%s", folder, pattern), *error = NULL;
+    char *error = NULL;
     glob_t found;
 
-    if (glob(path, 0, NULL, &found)) {
-        error = message("%s: no such file", path);
-        free(path);
-        return error;
+    if (!find_files(folder, "cifar-10-batches-bin", pattern, &found)) {
+        return find_files(folder, "cifar-10-batches-py", "data_batch_1",
+                          &found)
+                   ? message(
+                       "%s: Python's version of CIFAR-10; expected the binary "
+                       "one, cifar-10-batches-bin",
+                       folder)
+                   : message("%s/%s: no such file", folder, pattern);
     }
     for (size_t i = 0; i < found.gl_pathc && !error; i++) {
         const char *name = found.gl_pathv[i];
-        FILE *stream = fopen(name, "rb");
+        FILE *stream;
 
-        if (!stream) {
-            error = message("%s: %s", name, strerror(errno));
-            break;
-        }
-        error = cifar_read(name, stream, max_n, cifar);
-        fclose(stream);
+        error = data_open(name, &stream);
+        error = error ? error
+                      : data_close(name, stream,
+                                   cifar_read(name, stream, max_n, cifar));
     }
     if (!error && !cifar->n) {
-        error = message("%s: no images", path);
+        error = message("%s/%s: no images", folder, pattern);
     }
     globfree(&found);
-    free(path);
     return error;
 }
 
@@ -110,9 +122,9 @@ dataset_cifar(const struct dataset_config *config, const char *folder,
                        config->n_inputs, config->n_classes,
                        CIFAR_COLOURS * CIFAR_PIXELS, CIFAR_CLASSES);
     }
-    error = read_files(folder, "data_batch*.bin", config->n_train, &train);
+    error = read_files(folder, "data_batch*.bin*", config->n_train, &train);
     if (!error) {
-        error = read_files(folder, "test_batch*.bin", config->n_held, &held);
+        error = read_files(folder, "test_batch*.bin*", config->n_held, &held);
     }
     if (!error) {
         struct dataset *ds = dataset_create(config->n_inputs, CIFAR_CLASSES,

@@ -2,7 +2,6 @@
 
 #include "trainer/data/corpus.h"
 
-#include <errno.h>
 #include <math.h>
 #include <search.h>
 #include <stdbool.h>
@@ -10,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/text-file.h"
+#include "trainer/data/readers.h"
 #include "trainer/data/seeded.h"
 
 #define N_TOPICS 20             /* Topics of a generated text. */
@@ -169,14 +168,12 @@ static char *
 read_file(const char *file, const struct corpus_config *config,
           struct corpus *c)
 {
-    FILE *stream = text_file_open(file);
-    char *error;
+    FILE *stream;
+    char *error = data_open(file, &stream);
 
-    if (!stream) {
-        return message("%s: %s", file, strerror(errno));
-    }
-    error = corpus_read(file, stream, config, c);
-    fclose(stream);
+    error =
+        error ? error
+              : data_close(file, stream, corpus_read(file, stream, config, c));
     if (!error && (c->n_words < 2 || c->n < 100)) {
         error = message("%s: %zu words of %u kinds that are there %u times, "
                         "at least 100 of 2 are needed", file, c->n,

@@ -16,8 +16,8 @@
  *    - sparse: two classes that are separated by a linear function of few
  *      features; some features are in many samples and most in few.
  *
- * Real data is read as distributed (after gunzip): files of MNIST, binary
- * files of CIFAR-10, text of LibSVM.
+ * Real data is read as distributed, also compressed by gzip: files of MNIST,
+ * binary files of CIFAR-10, text of LibSVM.
  *
  *    ds = dataset_generate(&config);
  *    batch = batch_create();
@@ -86,6 +86,9 @@ struct batch {
     struct batch_memory memory;
 };
 
+#define DATASET_ALL ((size_t) 1 << 30) /* More samples than any file has. */
+#define DATASET_HELD 512 /* Usual number of validation samples. */
+
 struct dataset_config {
     int n_inputs, n_classes;
     struct image image;         /* Dimensions of generated images. */
@@ -100,7 +103,8 @@ struct dataset *dataset_generate_sparse(const struct dataset_config *);
 
 /* Read data sets from files.  Images of MNIST must have 'n_inputs' pixels.
  * For CIFAR-10 all data_batch*.bin of the folder and test_batch*.bin are
- * read.  Samples of LibSVM have two labels and features up to 'n_inputs';
+ * read.  Both are also found in the subfolders that torchvision makes.
+ * Samples of LibSVM have two labels and features up to 'n_inputs';
  * validation samples are in the file with ".t" appended to the name, or else
  * the last ones.  Return NULL or a message. */
 char *dataset_mnist(const struct dataset_config *, const char *folder,

@@ -4,15 +4,13 @@
 
 #include "trainer/data/dataset.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
-#include "base/text-file.h"
+#include "trainer/data/fields.h"
 #include "trainer/data/readers.h"
 
 #define MAX_KEYS ((size_t) UINT32_MAX)  /* Largest number of keys in all
@@ -52,32 +50,19 @@ skip_blanks(char *s)
 /* Parses "key:value" at '*s' and moves '*s' behind it.  Returns false if it is
  * invalid. */
 static bool
-read_pair(char **s, int n_inputs, long last, long *key, float *value)
+read_pair(char **s, uint32_t n_inputs, uint32_t last, uint32_t *key,
+          float *value)
 {
-    char *end;
-    double x;
-
-    errno = 0;
-    *key = strtol(*s, &end, 10);
-    if (end == *s || *end != ':' || errno || *key <= last || *key > n_inputs) {
-        return false;
-    }
-    *s = end + 1;
-    x = strtod(*s, &end);
-    if (end == *s || !isfinite((float) x)
-        || !(is_end(*end) || *end == ' ' || *end == '\t')) {
-        return false;
-    }
-    *value = x;
-    *s = end;
-    return true;
+    return fields_integer(s, key) && *key > last && *key <= n_inputs
+           && fields_word(s, ":") && fields_number(s, value)
+           && (is_end(**s) || **s == ' ' || **s == '\t');
 }
 
 static char *
 read_line(const char *name, size_t line, char *s, int n_inputs,
           struct libsvm *f)
 {
-    long last = 0;
+    uint32_t last = 0, key;
     char *end;
 
     reserve(f);
@@ -88,12 +73,11 @@ read_line(const char *name, size_t line, char *s, int n_inputs,
     }
     for (s = skip_blanks(end); !is_end(*s); s = skip_blanks(s)) {
         float value;
-        long key;
 
         if (f->n_keys >= MAX_KEYS
             || !read_pair(&s, n_inputs, last, &key, &value)) {
             return message(
-                "%s:%zu: not a \"key:value\" after %ld; expected keys up "
+                "%s:%zu: not a \"key:value\" after %u; expected keys up "
                 "to %d that ascend",
                 name, line, last, n_inputs);
         }
@@ -140,15 +124,12 @@ libsvm_uninit(struct libsvm *f)
 static char *
 read_file(const char *name, size_t max_n, int n_inputs, struct libsvm *f)
 {
-    FILE *stream = text_file_open(name);
-    char *error;
+    FILE *stream;
+    char *error = data_open(name, &stream);
 
-    if (!stream) {
-        return message("%s: %s", name, strerror(errno));
-    }
-    error = libsvm_read(name, stream, max_n, n_inputs, f);
-    fclose(stream);
-    return error;
+    return error ? error
+                 : data_close(name, stream,
+                              libsvm_read(name, stream, max_n, n_inputs, f));
 }
 
 /* Determines the two labels; the smaller one is class 0. */
@@ -226,23 +207,25 @@ dataset_libsvm(const struct dataset_config *config, const char *file,
                struct dataset **dsp)
 {
     char *held_file = message("%s.t", file), *error;
-    bool apart = !access(held_file, F_OK);
+    bool apart = data_exists(held_file);
     struct libsvm f = { .n = 0 };
-    size_t n_train;
+    size_t n_train, n_held = !apart && config->n_held == DATASET_ALL
+                                 ? DATASET_HELD
+                                 : config->n_held;
 
     *dsp = NULL;
-    error = read_file(file, config->n_train + (apart ? 0 : config->n_held),
+    error = read_file(file, config->n_train + (apart ? 0 : n_held),
                       config->n_inputs, &f);
     n_train = f.n;
     if (!error && apart) {
-        error = read_file(held_file, n_train + config->n_held,
-                          config->n_inputs, &f);
+        error = read_file(held_file, n_train + n_held, config->n_inputs, &f);
     } else if (!error) {
-        n_train = f.n > config->n_held ? f.n - config->n_held : 0;
+        n_train = f.n > n_held ? f.n - n_held : 0;
     }
     if (!error && (!n_train || f.n == n_train)) {
         error = message("%s: %zu samples, more than the %zu to judge by are "
-                        "needed", file, f.n, config->n_held);
+                        "needed",
+                        file, f.n, n_held);
     }
     if (!error) {
         error = make_dataset(file, &f, n_train, config->n_inputs, dsp);

@@ -5,7 +5,6 @@
 
 #include "trainer/data/dataset.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,15 +70,12 @@ idx_uninit(struct idx *idx)
 static char *
 read_file(const char *name, uint32_t n_dims, size_t max_n, struct idx *idx)
 {
-    FILE *stream = fopen(name, "rb");
-    char *error;
+    FILE *stream;
+    char *error = data_open(name, &stream);
 
-    if (!stream) {
-        return message("%s: %s", name, strerror(errno));
-    }
-    error = idx_read(name, stream, n_dims, max_n, idx);
-    fclose(stream);
-    return error;
+    return error ? error
+                 : data_close(name, stream,
+                              idx_read(name, stream, n_dims, max_n, idx));
 }
 
 static char *
@@ -115,63 +111,62 @@ convert(const struct idx *images, const struct idx *labels, size_t n_inputs,
     }
 }
 
-/* Reads the four files 'names'. */
+/* Returns the path of a file in the folder, or where torchvision has it. */
 static char *
-read_files(const struct dataset_config *config, char *const names[4],
-           struct idx idx[4])
+find_file(const char *folder, const char *part, const char *kind)
 {
-    char *error = NULL;
+    char *path = message("%s/%s-%s-ubyte", folder, part, kind);
+    char *raw = message("%s/MNIST/raw/%s-%s-ubyte", folder, part, kind);
+    bool is_raw = !data_exists(path) && data_exists(raw);
 
-    for (int i = 0; i < 4 && !error; i++) {
-        error = read_file(names[i], i & 1 ? 1 : 3,
-                          i < 2 ? config->n_train : config->n_held, &idx[i]);
-        if (!error && i & 1) {
-            error = check_pair(&idx[i - 1], &idx[i], config->n_inputs,
-                               &names[i - 1]);
-        }
-    }
-    return error;
+    free(is_raw ? path : raw);
+    return is_raw ? raw : path;
 }
 
-static struct dataset *
-make_dataset(const struct idx idx[4])
+/* Reads the images and the labels of a part. */
+static char *
+read_part(const char *folder, const char *part, size_t max_n, int n_inputs,
+          struct idx idx[2])
 {
-    struct dataset *ds = dataset_create(idx[0].dims[1] * idx[0].dims[2],
-                                        N_CLASSES, idx[0].dims[0],
-                                        idx[2].dims[0]);
+    char *names[] = { find_file(folder, part, "images-idx3"),
+                      find_file(folder, part, "labels-idx1") };
+    char *error = read_file(names[0], 3, max_n, &idx[0]);
 
-    ds->image = (struct image) { idx[0].dims[1], idx[0].dims[2], 1 };
-    convert(&idx[0], &idx[1], ds->n_inputs, ds->train_x, ds->train_labels);
-    convert(&idx[2], &idx[3], ds->n_inputs, ds->held_x, ds->held_labels);
-    return ds;
+    error = error ? error : read_file(names[1], 1, max_n, &idx[1]);
+    error = error ? error : check_pair(&idx[0], &idx[1], n_inputs, names);
+    free(names[0]);
+    free(names[1]);
+    return error;
 }
 
 char *
 dataset_mnist(const struct dataset_config *config, const char *folder,
               struct dataset **dsp)
 {
-    static const char *const files[4] = {
-        "train-images-idx3-ubyte", "train-labels-idx1-ubyte",
-        "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
-    };
     struct idx idx[4] = { { .bytes = NULL } };
-    char *names[4], *error;
+    int n_inputs = config->n_inputs;
+    char *error;
 
     *dsp = NULL;
     if (config->n_classes != N_CLASSES) {
         return message("%d classes, MNIST has %d", config->n_classes,
                        N_CLASSES);
     }
-    for (int i = 0; i < 4; i++) {
-        names[i] = message("%s/%s", folder, files[i]);
-    }
-    error = read_files(config, names, idx);
+    error = read_part(folder, "train", config->n_train, n_inputs, idx);
+    error = error
+                ? error
+                : read_part(folder, "t10k", config->n_held, n_inputs, idx + 2);
     if (!error) {
-        *dsp = make_dataset(idx);
+        struct dataset *ds = dataset_create(n_inputs, N_CLASSES,
+                                            idx[0].dims[0], idx[2].dims[0]);
+
+        ds->image = (struct image){ idx[0].dims[1], idx[0].dims[2], 1 };
+        convert(&idx[0], &idx[1], n_inputs, ds->train_x, ds->train_labels);
+        convert(&idx[2], &idx[3], n_inputs, ds->held_x, ds->held_labels);
+        *dsp = ds;
     }
     for (int i = 0; i < 4; i++) {
         idx_uninit(&idx[i]);
-        free(names[i]);
     }
     return error;
 }

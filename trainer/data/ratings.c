@@ -2,7 +2,6 @@
 
 #include "trainer/data/ratings.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,8 +9,8 @@
 
 #include "base/compare.h"
 #include "base/memory.h"
-#include "base/text-file.h"
 #include "trainer/data/fields.h"
+#include "trainer/data/readers.h"
 #include "trainer/data/seeded.h"
 
 #define HELD_OUT 20             /* One rating in HELD_OUT is for validation. */
@@ -105,14 +104,12 @@ renumber(struct ratings *r, size_t offset)
 static char *
 read_file(const char *name, size_t max_n, struct ratings *r)
 {
-    FILE *stream = text_file_open(name);
-    char *error;
+    FILE *stream;
+    char *error = data_open(name, &stream);
 
-    if (!stream) {
-        return message("%s: %s", name, strerror(errno));
-    }
-    error = ratings_read(name, stream, max_n, r);
-    fclose(stream);
+    error =
+        error ? error
+              : data_close(name, stream, ratings_read(name, stream, max_n, r));
     if (!error && r->n < HELD_OUT) {
         error = message("%s: %zu ratings, at least %d are needed", name, r->n,
                         HELD_OUT);

@@ -15,13 +15,27 @@
  *
  * Each returns NULL or a message that begins with 'name'.
  *
+ * Files are opened as they are distributed, also compressed by gzip:
+ *
+ *    error = data_open("a9a", &stream);        // Or a9a.gz.
+ *    error = error ? error
+ *            : data_close("a9a", stream, libsvm_read("a9a", stream, ...));
+ *
  * The caller owns the result, also after an error: x_uninit() frees it. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "trainer/data/dataset.h"
+
+/* data_open(): opens 'name', or 'name' with ".gz" behind it if only that
+ * exists, and skips a byte order mark.  data_close(): returns 'error', or else
+ * a message if the end of the file is missing. */
+bool data_exists(const char *name);
+char *data_open(const char *name, FILE **);
+char *data_close(const char *name, FILE *, char *error);
 
 /* Format of MNIST: an array of bytes. */
 struct idx {

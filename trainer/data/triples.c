@@ -2,17 +2,15 @@
 
 #include "trainer/data/triples.h"
 
-#include <errno.h>
 #include <math.h>
 #include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
-#include "base/text-file.h"
 #include "trainer/data/fields.h"
+#include "trainer/data/readers.h"
 #include "trainer/data/seeded.h"
 
 #define HELD_OUT 20 /* Triples for one in each of the other parts. */
@@ -184,7 +182,7 @@ read_folder(const char *folder, struct triples *t)
     struct triples_names *names = NULL;
     char *path = message("%s/train2id.txt", folder), *error = NULL;
 
-    if (access(path, F_OK)) {
+    if (!data_exists(path)) {
         names = triples_names_create();
     }
     free(path);
@@ -192,15 +190,13 @@ read_folder(const char *folder, struct triples *t)
         FILE *stream;
 
         path = message("%s/%s%s.txt", folder, parts[i], names ? "" : "2id");
-        stream = text_file_open(path);
+        error = data_open(path, &stream);
         t->first[i] = t->n;
-        error = stream ? triples_read(path, stream, names, t)
-                       : message("%s: %s", path, strerror(errno));
+        error = error ? error
+                      : data_close(path, stream,
+                                   triples_read(path, stream, names, t));
         if (!error && t->n == t->first[i]) {
             error = message("%s: no triples, at least one is needed", path);
-        }
-        if (stream) {
-            fclose(stream);
         }
         free(path);
     }

@@ -43,8 +43,8 @@ sync_peer_name(const struct sync_peer *peer, int rank)
 void
 sync_peer_step(struct sync_peer *peer, const float *gradient)
 {
-    peer->optimiser.class->step(&peer->optimiser, peer->n_parameters,
-                                gradient, peer->state, peer->x);
+    optimiser_step(&peer->optimiser, peer->iteration, peer->n_parameters,
+                   gradient, peer->state, peer->x);
 }
 
 void
@@ -264,6 +264,7 @@ open_net(struct exchange *e, const struct options *o)
             .learning_rate = o->learning_rate, .momentum = o->momentum,
             .seed = o->seed, .batch = o->batch, .scheme = scheme,
             .optimiser = optimiser_number(peer->optimiser.class),
+            .schedule = o->schedule,
             .identity = options_by_label(o),
             .channel = FRAME_PEERS,
         },
@@ -287,6 +288,7 @@ peers_start(struct loop *loop)
     peer->x = allocate(peer->n_parameters, sizeof *peer->x);
     peer->optimiser = optimiser_defaults(optimiser_find(o->optimiser),
                                          o->learning_rate, o->momentum);
+    peer->optimiser.schedule = o->schedule;
     for (int i = 0; i < peer->optimiser.class->n_states; i++) {
         peer->state[i] = allocate(peer->n_parameters, sizeof(float));
     }

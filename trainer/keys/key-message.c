@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "trainer/keys/local-store.h"
 #include "trainer/net/mesh.h"
 
 #define BACKLOG_LOW ((size_t) 1 << 20)  /* Below, workers may send again. */
@@ -18,27 +17,8 @@ struct key_backlog {
     float body[];
 };
 
-static bool
-has_key(enum item_kind kind)
-{
-    return kind < ITEM_FLUSH;
-}
-
-static bool
-has_offset(enum item_kind kind)
-{
-    return kind == ITEM_PULL || kind == ITEM_PULLED || kind == ITEM_READ;
-}
-
-static bool
-has_values(enum item_kind kind)
-{
-    return kind == ITEM_PUSH || kind == ITEM_TRANSFER || kind == ITEM_PULLED
-           || kind == ITEM_DELTA || kind == ITEM_ROW;
-}
-
 void
-key_message_begin(struct key_message *m, uint8_t *body)
+key_message_begin(struct key_message *m, void *body)
 {
     memset(m, 0, sizeof *m);
     m->body = body;
@@ -46,50 +26,29 @@ key_message_begin(struct key_message *m, uint8_t *body)
     m->frame.items.kind = ITEM_N_KINDS;
 }
 
-static bool
-is_of_message(const struct key_message *m, const struct key_item *item)
-{
-    return has_key(item->kind) && m->frame.items.kind == item->kind
-           && m->frame.items.origin == (uint32_t) item->origin
-           && m->frame.items.op == item->op
-           && m->frame.items.clock == item->clock;
-}
-
-static uint8_t *
-put(uint8_t *to, const void *from, size_t n)
-{
-    memcpy(to, from, n);
-    return to + n;
-}
-
 bool
 key_message_add(struct key_message *m, const struct key_item *item,
                 uint32_t width)
 {
-    uint32_t length = !has_key(item->kind) ? 0
-                      : 8 + (has_offset(item->kind) ? 4 : 0)
-                        + (has_values(item->kind) ? 4 * width : 0);
-    uint8_t *to = m->body + m->frame.items.n * sizeof(float);
+    bool first = m->frame.items.kind == ITEM_N_KINDS;
 
-    if (m->frame.items.kind == ITEM_N_KINDS) {
+    if (first) {
         m->frame.items.kind = item->kind;
         m->frame.items.origin = item->origin;
         m->frame.items.op = item->op;
         m->frame.items.clock = item->clock;
-    } else if (!is_of_message(m, item)
-               || m->frame.items.n * sizeof(float) + length
-                  > FRAME_MAX_UPDATE) {
-        return false;
     }
-    if (length) {
-        to = put(to, &item->key, 8);
-        to = has_offset(item->kind) ? put(to, &item->offset, 4) : to;
-        if (has_values(item->kind)) {
-            put(to, item->values, 4 * width);
-        }
+    if (key_item_has_key(item->kind)) {
+        return key_message_append(m, item, width);
     }
-    m->frame.items.n += length / sizeof(float);
-    return true;
+    if (item->kind == ITEM_PUSHED && m->frame.items.kind == ITEM_PUSHED
+        && m->frame.items.op == item->op
+        && m->frame.items.origin == (uint32_t) item->origin) {
+        m->body[0] = (first ? 0 : m->body[0]) + item->n_keys;
+        m->frame.items.n = 1;
+        return true;
+    }
+    return first;
 }
 
 void
@@ -99,31 +58,36 @@ key_message_open(struct key_message *m, const struct frame *frame,
     memset(m, 0, sizeof *m);
     m->frame = *frame;
     m->at = body;
-    m->end = m->at + (size_t) frame->items.n * sizeof(float);
+    m->end = m->at + frame->items.n;
 }
 
-/* Reads a key and what belongs to it. */
+/* Reads a record of the message. */
 static bool
-get_key(struct key_message *m, const struct local_store *store,
-        struct key_item *item)
+get_record(struct key_message *m, const struct local_store *store,
+           struct key_item *item)
 {
-    size_t left = m->end - m->at, offset = has_offset(item->kind) ? 4 : 0;
-    size_t wanted = 8 + offset;
+    const uint32_t *at = m->at;
+    uint32_t width = 0, length;
 
-    if (left < wanted) {
+    if (item->kind == ITEM_PUSHED) {
+        item->n_keys = *at;
+    } else if (*at >= store->n_keys) {
+        return false;
+    } else {
+        item->key = *at;
+        width = local_store_width(store, item->key);
+    }
+    length = key_record_length(item->kind, width);
+    if (m->end - at < length) {
         return false;
     }
-    memcpy(&item->key, m->at, 8);
-    if (item->key >= store->n_keys) {
-        return false;
+    m->at += length;
+    at++;
+    if (key_item_has_offset(item->kind)) {
+        item->offset = *at++;
     }
-    memcpy(&item->offset, m->at + 8, offset);
-    if (has_values(item->kind)) {
-        item->values = (const float *) (m->at + wanted);
-        wanted += 4 * (size_t) local_store_width(store, item->key);
-    }
-    m->at += wanted;
-    return left >= wanted;
+    item->values = key_item_has_values(item->kind) ? (const float *) at : NULL;
+    return true;
 }
 
 bool
@@ -132,26 +96,24 @@ key_message_next(struct key_message *m, const struct local_store *store,
 {
     const struct frame_key_items *items = &m->frame.items;
 
-    memset(item, 0, sizeof *item);
     if (m->wrong || !m->at) {
         return false;
     }
-    m->wrong = items->kind >= ITEM_N_KINDS
-               || items->origin >= (uint32_t) n_nodes;
-    if (m->wrong) {
-        return false;
-    }
-    item->kind = items->kind;
-    item->origin = items->origin;
-    item->op = items->op;
-    item->clock = items->clock;
-    if (!has_key(item->kind)) {
+    *item = (struct key_item){
+        .kind = items->kind,
+        .origin = items->origin,
+        .op = items->op,
+        .clock = items->clock,
+    };
+    if (items->kind >= ITEM_N_KINDS || items->origin >= (uint32_t) n_nodes) {
+        m->wrong = true;
+    } else if (!key_record_length(item->kind, 1)) {
         m->wrong = m->at < m->end;
         m->at = NULL;           /* There is one item, and no more. */
     } else if (m->at == m->end) {
         return false;
     } else {
-        m->wrong = !get_key(m, store, item);
+        m->wrong = !get_record(m, store, item);
     }
     return !m->wrong;
 }
@@ -187,7 +149,7 @@ key_outbox_uninit(struct key_outbox *out)
  * that has died is dropped: the store fails. */
 static void
 send_or_keep(struct key_outbox *out, int to, struct frame *frame,
-             const void *body)
+             const void *body, bool now)
 {
     uint32_t n = frame->items.n;
     size_t length = n * sizeof(float);
@@ -197,7 +159,8 @@ send_or_keep(struct key_outbox *out, int to, struct frame *frame,
         return;
     }
     if (!out->to[to].first && peer_net_has_space(out->net, to, n)) {
-        peer_net_send_copy(out->net, to, frame, body);
+        (now ? peer_net_send_now : peer_net_send_copy)(out->net, to, frame,
+                                                       body);
         return;
     }
     waiting = allocate(1, sizeof *waiting + length);
@@ -209,12 +172,12 @@ send_or_keep(struct key_outbox *out, int to, struct frame *frame,
 }
 
 static void
-close_message(struct key_outbox *out, int to)
+close_message(struct key_outbox *out, int to, bool now)
 {
     struct key_message *m = &out->to[to].open;
 
     if (m->frame.items.kind != ITEM_N_KINDS) {
-        send_or_keep(out, to, &m->frame, m->body);
+        send_or_keep(out, to, &m->frame, m->body, now);
         key_message_begin(m, m->body);
     }
 }
@@ -226,7 +189,9 @@ key_outbox_send(struct key_outbox *out, int to, const struct key_item *item)
                      ? local_store_width(out->values, item->key) : 0;
 
     if (!key_message_add(&out->to[to].open, item, width)) {
-        close_message(out, to);
+        size_t length = out->to[to].open.frame.items.n * sizeof(float);
+
+        close_message(out, to, length > FRAME_MAX_UPDATE / 2);
         key_message_add(&out->to[to].open, item, width);
     }
 }
@@ -244,7 +209,7 @@ void
 key_outbox_flush(struct key_outbox *out)
 {
     for (int i = 0; i < out->n; i++) {
-        close_message(out, i);
+        close_message(out, i, true);
     }
 }
 
@@ -254,7 +219,7 @@ key_outbox_on_writable(struct key_outbox *out, int to)
     struct key_backlog *waiting;
 
     out->woken = false;
-    close_message(out, to);
+    close_message(out, to, false);
     while ((waiting = out->to[to].first)
            && peer_net_has_space(out->net, to, waiting->frame.items.n)) {
         peer_net_send_copy(out->net, to, &waiting->frame, waiting->body);

@@ -16,6 +16,9 @@
 
 #define KEY_STORE_OPS 1024      /* Per worker, at a time; a power of 2. */
 
+/* Keys of a call that are looked up before some are sent. */
+#define KEY_STORE_BLOCK 512
+
 /* An operation is known to other nodes by its worker, from this bit on, and
  * its handle. */
 #define KEY_WORKER_SHIFT 48
@@ -29,13 +32,18 @@ struct key_op {
     float *values;              /* Of a pull; NULL: of a push or localize. */
 };
 
+/* A key of a call that is not in memory. */
+struct key_rest {
+    uint64_t key;
+    uint32_t offset; /* Of its values in those of the call. */
+};
+
 struct key_worker {
     struct key_store *store;
     int index;
     key_handle last;
     struct key_op ops[KEY_STORE_OPS];
-    struct key_item *rest;      /* Keys of a call that are not in memory. */
-    size_t n_rest, max_rest;
+    struct key_rest rest[KEY_STORE_BLOCK];
     uint64_t local, remote;     /* Accesses: see key_store_stats. */
     uint64_t clock;             /* Of replica.h; with the lock. */
 } __attribute__((aligned(64)));

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/keys/replica.h"
+#include "trainer/net/token.h"
 #include "trainer/process/control.h"
 
 #define BYE_US 1000000          /* Time limit for the other nodes to say
@@ -17,6 +18,9 @@
 #define LOOK_US 100000          /* Longest time between checks of the
                                  * control. */
 #define MAX_WORKERS (1 << 15)
+
+_Static_assert(KEY_STORE_MAX_NODES == PEER_NET_MAX,
+               "a store takes as many nodes as a mesh");
 
 static const char *const variants[] = {
     [KEY_CLASSIC] = "classic",   [KEY_CLASSIC_LOCAL] = "classic-local",
@@ -97,11 +101,12 @@ key_store_answer(struct key_store *store, const struct key_item *item)
     key_handle handle = item->op & (((uint64_t) 1 << KEY_WORKER_SHIFT) - 1);
     struct key_op *op = i < (uint64_t) store->config.n_workers
                         ? key_op_of(&store->workers[i], handle) : NULL;
+    uint32_t n = item->kind == ITEM_PUSHED ? item->n_keys : 1;
 
     if (store->error) {
         return true;
     }
-    if (!op || op->handle != handle || !op->left
+    if (!op || op->handle != handle || !n || op->left < n
         || (item->kind == ITEM_PULLED) != (op->values != NULL)) {
         return false;
     }
@@ -116,7 +121,7 @@ key_store_answer(struct key_store *store, const struct key_item *item)
                width * sizeof *op->values);
     }
     /* Only the holder of the lock writes it; the worker reads it without. */
-    __atomic_store_n(&op->left, op->left - 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&op->left, op->left - n, __ATOMIC_RELEASE);
     if (!op->left) {
         peer_net_notify(store->net);
     }
@@ -262,7 +267,9 @@ take_message(void *store_, int from, const struct frame *frame,
     key_message_open(&m, frame, body);
     while (key_message_next(&m, &store->values, store->config.n_nodes,
                             &item)) {
-        m.wrong = !take_item(store, from, &item);
+        m.wrong = (store->replica
+                   || !localize_take_pushes(&store->localize, &m, &item))
+                  && !take_item(store, from, &item);
     }
     if (m.wrong) {
         fail_by_node(store, from, "sent what is not allowed");
@@ -322,7 +329,7 @@ mix_hash(uint64_t sum, uint64_t x)
 static uint64_t
 hash_identity(const struct key_store_config *c)
 {
-    uint64_t sum = mix_hash(c->identity, c->staleness * 2 + c->caches);
+    uint64_t sum = mix_hash(c->identity, c->staleness);
 
     for (int i = 0; i < c->n_ranges; i++) {
         sum = mix_hash(mix_hash(sum, c->ranges[i].n), c->ranges[i].width);
@@ -344,7 +351,7 @@ key_net_open(struct key_store *store)
         .address = c->address, .port = c->port, .congestion = c->congestion,
         .connect_us = c->connect_us,
         .heartbeat_timeout_us = c->heartbeat_timeout_us,
-        .control = c->control,
+        .control = c->control, .listening = c->listening,
         .loop = c->variant == KEY_CLASSIC
                 || c->variant == KEY_LOCALIZE_MESSAGES,
         .hello = {
@@ -360,6 +367,8 @@ key_net_open(struct key_store *store)
 static char *
 check_config(const struct key_store_config *c)
 {
+    uint64_t n_keys = 0;
+
     if (c->n_nodes < 1 || c->n_nodes > KEY_STORE_MAX_NODES || c->rank < 0
         || c->rank >= c->n_nodes) {
         return message("nodes: rank %d of %d; expected at most %d", c->rank,
@@ -375,6 +384,11 @@ check_config(const struct key_store_config *c)
             return message("keys: %u values each; expected 1 to %d",
                            c->ranges[i].width, KEY_STORE_MAX_WIDTH);
         }
+        n_keys += c->ranges[i].n < UINT32_MAX ? c->ranges[i].n : UINT32_MAX;
+    }
+    if (n_keys > UINT32_MAX) {
+        return message("keys: %llu; expected at most %u",
+                       (unsigned long long) n_keys, UINT32_MAX);
     }
     if (c->n_workers < 1 || c->n_workers >= MAX_WORKERS || c->staleness < 0) {
         return message("workers: %d with a staleness of %d: not allowed",
@@ -417,6 +431,9 @@ key_store_create(const struct key_store_config *config,
     char *error = check_config(config);
 
     *storep = NULL;
+    if (!error && !config->control) {
+        error = token_load(NULL); /* Others have loaded theirs. */
+    }
     if (error) {
         return error;
     }
@@ -428,12 +445,16 @@ key_store_create(const struct key_store_config *config,
     store->shared = variant == KEY_CLASSIC_LOCAL || variant == KEY_LOCALIZE;
     local_store_init(&store->values, config->ranges, config->n_ranges,
                      config->n_workers);
-    localize_init(&store->localize, &(struct localize_config) {
-        .rank = config->rank, .n = config->n_nodes,
-        .moves = key_variant_moves(variant), .shared = store->shared,
-        .caches = config->caches && key_variant_moves(variant),
-        .class = &class, .aux = store,
-    }, &store->values);
+    localize_init(&store->localize,
+                  &(struct localize_config){
+                      .rank = config->rank,
+                      .n = config->n_nodes,
+                      .moves = key_variant_moves(variant),
+                      .shared = store->shared,
+                      .class = &class,
+                      .aux = store,
+                  },
+                  &store->values);
     if (variant == KEY_SSP || variant == KEY_ESSP) {
         store->replica = replica_create(store);
     }
@@ -460,9 +481,6 @@ key_store_destroy(struct key_store *store)
         }
         peer_net_destroy(store->net);
         key_outbox_uninit(&store->outbox);
-        for (int i = 0; i < store->config.n_workers && store->workers; i++) {
-            free(store->workers[i].rest);
-        }
         free(store->workers);
         replica_destroy(store->replica);
         localize_uninit(&store->localize);
@@ -475,7 +493,7 @@ key_store_destroy(struct key_store *store)
 struct key_worker *
 key_store_worker(struct key_store *store, int i)
 {
-    return &store->workers[i];
+    return i >= 0 && i < store->config.n_workers ? &store->workers[i] : NULL;
 }
 
 void
@@ -491,8 +509,7 @@ key_store_stats(struct key_store *store, struct key_store_stats *stats)
     peer_net_unlock(store->net);
 }
 
-/* Operations of workers.  Keys in memory are accessed at once; the other keys
- * of a call become one operation, which the protocol's answers end. */
+/* Operations of workers. */
 
 bool
 key_is_done(struct key_worker *worker, key_handle handle)
@@ -550,17 +567,16 @@ key_wait_all(struct key_worker *worker)
 }
 
 /* Begins an operation that 'n' answers end. */
-static key_handle
-begin_op(struct key_worker *worker, size_t n, float *values, size_t n_values)
+static struct key_op *
+begin_op(struct key_worker *worker, size_t n, float *values)
 {
     struct key_op *op = key_op_of(worker, ++worker->last);
 
     wait_for_op(worker, op->handle);
     op->handle = worker->last;
     op->values = values;
-    op->n_values = n_values;
     __atomic_store_n(&op->left, n, __ATOMIC_RELEASE);
-    return op->handle;
+    return op;
 }
 
 /* Waits while the backlog is large. */
@@ -580,110 +596,140 @@ wait_for_backlog(struct key_worker *worker)
     }
 }
 
-/* Keeps a key that is not in memory for issue_rest(). */
 static void
-add_rest(struct key_worker *worker, const struct key_item *item)
+refuse_key(struct key_store *store, uint64_t key)
 {
-    worker->rest = grow(worker->rest, worker->n_rest, &worker->max_rest,
-                        sizeof *worker->rest);
-    worker->rest[worker->n_rest++] = *item;
+    key_store_abort(store,
+                    message("key: %llu; expected at most %llu",
+                            (unsigned long long) key,
+                            (unsigned long long) store->values.n_keys - 1));
 }
 
-/* Gives the rest of the keys to the protocol, as one operation. */
-static key_handle
-issue_rest(struct key_worker *worker, float *values, size_t n_values)
+/* Executes the access of a key, if that needs no message. */
+static inline __attribute__((always_inline)) bool
+access_here(struct key_worker *worker, enum item_kind kind, uint64_t key,
+            float *values, size_t offset)
 {
     struct key_store *store = worker->store;
-    key_handle handle;
 
-    if (!worker->n_rest) {
-        return 0;
+    if (kind == ITEM_LOCALIZE) {
+        return !store->localize.config.moves
+               || local_store_peek(&store->values, key);
     }
-    wait_for_backlog(worker);
-    handle = begin_op(worker, worker->n_rest, values, n_values);
-    worker->remote += worker->n_rest;
-    peer_net_lock(store->net);
-    for (size_t i = 0; i < worker->n_rest && !store->error; i++) {
-        struct key_item *item = &worker->rest[i];
+    values += offset;
+    if (store->replica && kind == ITEM_PUSH) {
+        replica_push(store->replica, key, values);
+        return true;
+    }
+    if (store->replica) {
+        return replica_pull(store->replica, worker, key, values);
+    }
+    return store->shared && localize_may_be_here(&store->localize, key)
+           && (kind == ITEM_PULL
+                   ? local_store_copy(&store->values, key, values)
+                   : local_store_add(&store->values, key, values));
+}
 
-        item->op = (uint64_t) worker->index << KEY_WORKER_SHIFT | handle;
+/* Gives the keys in 'rest' to the protocol. */
+static inline __attribute__((always_inline)) void
+issue_rest(struct key_worker *worker, struct key_item *item, size_t n,
+           float *values)
+{
+    struct key_store *store = worker->store;
+
+    for (size_t i = 0; i < n && !store->error; i++) {
+        item->key = worker->rest[i].key;
+        item->offset = worker->rest[i].offset;
+        item->values = item->kind == ITEM_PUSH ? values + item->offset : NULL;
         if (store->replica) {
             replica_read(store->replica, worker, item);
-        } else {
+        } else if (store->localize.config.moves) {
             localize_access(&store->localize, item);
+        } else {
+            key_outbox_append(&store->outbox,
+                              localize_home(item->key, store->config.n_nodes),
+                              item);
         }
     }
-    key_outbox_wake(&store->outbox);
-    peer_net_unlock(store->net);
-    worker->n_rest = 0;
-    return handle;
+}
+
+/* Accesses keys.  Those in memory are accessed at once, the others become one
+ * operation, which the protocol's answers end: a block of them at a time, so
+ * that they are on their way while the next are looked up.  If nothing else
+ * is on its way the first block is sent at once, and then whenever there are
+ * twice as many.  Inlined for each kind. */
+static inline __attribute__((always_inline)) key_handle
+access_keys(struct key_worker *worker, enum item_kind kind,
+            const uint64_t keys[], size_t n, float *values)
+{
+    struct key_store *store = worker->store;
+    bool alone = key_is_done(worker, worker->last);
+    struct key_item item = { .kind = kind, .origin = store->config.rank };
+    struct key_op *op = NULL;
+    size_t offset = 0, n_issued = 0, flush_at = 1;
+
+    for (size_t i = 0; i < n;) {
+        size_t n_here = 0, n_rest = 0;
+
+        for (; i < n && n_rest < KEY_STORE_BLOCK; i++) {
+            if (keys[i] >= store->values.n_keys) {
+                refuse_key(store, keys[i]);
+                return 0;
+            }
+            if (access_here(worker, kind, keys[i], values, offset)) {
+                n_here++;
+            } else {
+                worker->rest[n_rest++] = (struct key_rest){ keys[i], offset };
+            }
+            offset += local_store_width(&store->values, keys[i]);
+        }
+        assert(offset <= UINT32_MAX);
+        worker->local += kind == ITEM_LOCALIZE ? 0 : n_here;
+        worker->remote += n_rest;
+        if (!op && n_rest) {
+            n_here = 0;
+            op = begin_op(worker, n_rest + n - i,
+                          kind == ITEM_PULL ? values : NULL);
+            item.op =
+                (uint64_t) worker->index << KEY_WORKER_SHIFT | op->handle;
+        }
+        if (op) {
+            wait_for_backlog(worker);
+            peer_net_lock(store->net);
+            op->n_values = offset;
+            __atomic_store_n(&op->left, op->left - n_here, __ATOMIC_RELEASE);
+            issue_rest(worker, &item, n_rest, values);
+            n_issued += n_rest;
+            if (alone && (i == n || n_issued >= flush_at)) {
+                key_outbox_flush(&store->outbox);
+                flush_at = 2 * n_issued;
+            } else if (i == n) {
+                key_outbox_wake(&store->outbox);
+            }
+            peer_net_unlock(store->net);
+        }
+    }
+    return op ? op->handle : 0;
 }
 
 key_handle
 key_push(struct key_worker *worker, const uint64_t keys[], size_t n,
          const float *values)
 {
-    struct key_store *store = worker->store;
-
-    for (size_t i = 0; i < n; i++) {
-        uint32_t width = local_store_width(&store->values, keys[i]);
-
-        if (store->replica) {
-            replica_push(store->replica, keys[i], values);
-            worker->local++;
-        } else if (store->shared && local_store_add(&store->values, keys[i],
-                                                    values)) {
-            worker->local++;
-        } else {
-            add_rest(worker, &(struct key_item) {
-                .kind = ITEM_PUSH, .origin = store->config.rank,
-                .key = keys[i], .values = values,
-            });
-        }
-        values += width;
-    }
-    return issue_rest(worker, NULL, 0);
+    return access_keys(worker, ITEM_PUSH, keys, n, (float *) values);
 }
 
 key_handle
 key_pull(struct key_worker *worker, const uint64_t keys[], size_t n,
          float *values)
 {
-    struct key_store *store = worker->store;
-    size_t offset = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint64_t key = keys[i];
-        float *to = values + offset;
-
-        if (store->replica ? replica_pull(store->replica, worker, key, to)
-            : store->shared && local_store_copy(&store->values, key, to)) {
-            worker->local++;
-        } else {
-            add_rest(worker, &(struct key_item) {
-                .kind = ITEM_PULL, .origin = store->config.rank, .key = key,
-                .offset = offset,
-            });
-        }
-        offset += local_store_width(&store->values, key);
-    }
-    assert(offset <= UINT32_MAX);
-    return issue_rest(worker, values, offset);
+    return access_keys(worker, ITEM_PULL, keys, n, values);
 }
 
 key_handle
 key_localize(struct key_worker *worker, const uint64_t keys[], size_t n)
 {
-    struct key_store *store = worker->store;
-
-    for (size_t i = 0; i < n && store->localize.config.moves; i++) {
-        if (!local_store_peek(&store->values, keys[i])) {
-            add_rest(worker, &(struct key_item){ .kind = ITEM_LOCALIZE,
-                                                 .origin = store->config.rank,
-                                                 .key = keys[i] });
-        }
-    }
-    return issue_rest(worker, NULL, 0);
+    return access_keys(worker, ITEM_LOCALIZE, keys, n, NULL);
 }
 
 bool
@@ -710,6 +756,7 @@ key_is_here(const struct key_worker *worker, uint64_t key)
     const struct key_store *store = worker->store;
 
     return (store->shared || store->localize.config.moves)
+           && key < store->values.n_keys
            && local_store_peek(&store->values, key);
 }
 

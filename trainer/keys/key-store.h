@@ -3,13 +3,15 @@
 #ifndef KEY_STORE_H
 #define KEY_STORE_H 1
 
-/* Vectors of keys, distributed over nodes that each hold a part of them.
+/* libstagecoach-keys: vectors of keys, distributed over nodes that each hold a
+ * part of them.
  *
  * A parameter server answers each access by a message, even if one worker
  * alone uses a parameter for a while, as in matrix factorisation and with
  * embeddings.  Here keys can move: a worker localizes the keys that it is
  * about to use, and then reads and writes them in its own memory.  Any worker
- * may push and pull any key at any time, wherever it is.
+ * may push and pull any key at any time, wherever it is.  The method is that
+ * of Lapse: "Dynamic Parameter Allocation in Parameter Servers" (VLDB 2020).
  *
  * The variants of a store:
  *
@@ -66,8 +68,7 @@
  *    order, the same for all workers.
  *  - Operations that are waited for before the next one (synchronous) have in
  *    it the order of the worker's calls: sequential consistency per key.  The
- *    same holds for asynchronous ones, unless the store has 'caches': then an
- *    asynchronous operation may be overtaken by a later one of its worker.
+ *    same holds for asynchronous ones.
  *  - Reads and writes in place after key_borrow() are part of that order.
  *
  * The unit test localize-explorer tries all orders of messages for small
@@ -78,19 +79,26 @@
  *
  * The keys of a node that dies are lost: every function that can fail then
  * returns a message that names it.  They also fail when a node was stopped,
- * which key_store_ended() distinguishes.
+ * which key_store_ended() distinguishes, and after a key that there is not.
  *
  * A worker belongs to one thread, and to the store.  Pushed values are copied
  * at once; the memory for pulled values must stay until they were waited for,
- * or until a function has failed. */
+ * or until a function has failed.
+ *
+ * Nodes with different secrets, 32 hexadecimal digits in $STAGECOACH_TOKEN,
+ * refuse each other; connections are not encrypted.  A store has one thread of
+ * its own, which blocks all signals.  A process that has no memory left is
+ * aborted. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/schemes/sync.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-#define KEY_STORE_MAX_NODES SYNC_MAX_PEERS
+#define KEY_STORE_MAX_NODES 128
 #define KEY_STORE_MAX_WIDTH 4096        /* Values of a key. */
 #define KEY_STORE_MAX_BORROWED 16       /* Keys of one key_borrow(). */
 
@@ -121,8 +129,6 @@ struct key_range {
 /* The nodes of a store must agree in all members before 'rank'. */
 struct key_store_config {
     enum key_variant variant;
-    bool caches;                /* Nodes remember where keys were; for
-                                 * variants that move keys. */
     int staleness;              /* Clocks; for KEY_SSP and KEY_ESSP. */
     const struct key_range *ranges;
     int n_ranges;
@@ -140,7 +146,11 @@ struct key_store_config {
     int64_t connect_us;         /* Time limit for connecting all. */
     int64_t heartbeat_timeout_us;       /* Silence after which a node counts as
                                          * dead; 0: never. */
-    struct control *control;    /* Ends waiting; or NULL. */
+    struct control *control; /* Of stagecoach-trainer, ends waiting; NULL in
+                              * other programs. */
+    void (*listening)(const char *address,
+                      uint16_t port); /* Called when
+                                       * other nodes can connect; or NULL. */
 
     /* Sets the first values of 'key', which are 0 otherwise; or NULL.  Called
      * by key_store_create() for the keys of this home. */
@@ -173,10 +183,12 @@ void key_store_abort(struct key_store *, char *error);
  * called when the workers have ended. */
 bool key_store_ended(struct key_store *);
 
+/* NULL if there is no worker 'i'. */
 struct key_worker *key_store_worker(struct key_store *, int i);
 void key_store_stats(struct key_store *, struct key_store_stats *);
 
-/* Values are those of the keys, one after the other. */
+/* Values are those of the keys, one after the other.  A key that there is not
+ * makes all functions fail. */
 key_handle key_push(struct key_worker *, const uint64_t keys[], size_t n,
                     const float *values);
 key_handle key_pull(struct key_worker *, const uint64_t keys[], size_t n,
@@ -209,5 +221,9 @@ char *key_clock(struct key_worker *);
 
 /* A barrier, after which other nodes may end. */
 char *key_finish(struct key_worker *);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* trainer/keys/key-store.h */

@@ -8,14 +8,7 @@
 #include "base/memory.h"
 #include "trainer/keys/local-store.h"
 
-int
-localize_home(uint64_t key, int n)
-{
-    uint64_t x = (key + 1) * 0x9e3779b97f4a7c15;
-
-    x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
-    return ((x >> 32) * n) >> 32;
-}
+#define PUSHES 1024 /* At most, under one lock. */
 
 static bool
 is_home(const struct localize *l, uint64_t key)
@@ -57,7 +50,6 @@ localize_init(struct localize *l, const struct localize_config *config,
     if (config->moves && !config->shared) {
         l->round = allocate(store->n_keys, sizeof *l->round);
     }
-    memset(l->where, LOCALIZE_UNKNOWN, store->n_keys);
     for (uint64_t key = 0; key < store->n_keys; key++) {
         if (is_home(l, key)) {
             float *vector = local_store_vector(store, key);
@@ -153,14 +145,15 @@ answer_landed(struct localize *l, const struct key_item *item)
     l->config.class->answer(l->config.aux, &landed);
 }
 
-/* Sends the answer to the origin of 'item'. */
+/* Sends the answer for 'n' keys to the origin of 'item'. */
 static void
-reply_to_origin(struct localize *l, const struct key_item *item,
+reply_to_origin(struct localize *l, const struct key_item *item, size_t n,
                 const float *values)
 {
     struct key_item answer = *item;
 
     answer.kind = item->kind == ITEM_PULL ? ITEM_PULLED : ITEM_PUSHED;
+    answer.n_keys = n;
     answer.values = values;
     if (item->origin == l->config.rank && l->config.shared) {
         l->config.class->answer(l->config.aux, &answer);
@@ -175,10 +168,10 @@ perform_access(struct localize *l, const struct key_item *item)
 {
     if (item->kind == ITEM_PUSH) {
         local_store_add(l->store, item->key, item->values);
-        reply_to_origin(l, item, NULL);
+        reply_to_origin(l, item, 1, NULL);
     } else {
         /* Locked, because workers may write it meanwhile. */
-        reply_to_origin(l, item, local_store_lock(l->store, item->key));
+        reply_to_origin(l, item, 1, local_store_lock(l->store, item->key));
         local_store_unlock(l->store, item->key);
     }
 }
@@ -200,16 +193,7 @@ perform_waiter(struct localize *l, const struct localize_waiter *w,
                         local_store_width(l->store, item->key));
         local_store_recycle(l->store, item->key, (float *) item->values);
     }
-    reply_to_origin(l, item, item->kind == ITEM_PULL ? vector : NULL);
-}
-
-/* Remembers the owner of a key that has left; a home knows it anyway. */
-static void
-note_owner(struct localize *l, uint64_t key, int owner)
-{
-    if (l->config.caches && !is_home(l, key)) {
-        l->where[key] = owner;
-    }
+    reply_to_origin(l, item, 1, item->kind == ITEM_PULL ? vector : NULL);
 }
 
 static void
@@ -233,7 +217,6 @@ land(struct localize *l, const struct key_item *item)
         send_kind(l, coming->next_owner, ITEM_TRANSFER, coming->next_owner,
                   item->key, vector);
         local_store_recycle(l->store, item->key, vector);
-        note_owner(l, item->key, coming->next_owner);
     }
     l->n_landed++;
     l->coming[item->key] = NULL;
@@ -252,7 +235,6 @@ hand_over(struct localize *l, uint64_t key, int to)
 
         send_kind(l, to, ITEM_TRANSFER, to, key, vector);
         local_store_recycle(l->store, key, vector);
-        note_owner(l, key, to);
         return true;
     }
     if (!coming || coming->next_owner >= 0) {
@@ -312,10 +294,12 @@ void
 localize_access(struct localize *l, const struct key_item *item)
 {
     int home = localize_home(item->key, l->config.n);
-    int where = l->where[item->key];
 
     if (item->kind == ITEM_LOCALIZE) {
         request(l, item);
+    } else if (!l->config.moves
+               && (!l->config.shared || home != l->config.rank)) {
+        send_item(l, home, item);
     } else if (goes_round(l, item->key)) {
         if (l->round) {
             l->round[item->key]++;
@@ -326,8 +310,32 @@ localize_access(struct localize *l, const struct key_item *item)
     } else if (is_here(l, item->key)) {
         perform_access(l, item);
     } else {
-        send_item(l, where == LOCALIZE_UNKNOWN ? home : where, item);
+        send_item(l, home == l->config.rank ? l->where[item->key] : home,
+                  item);
     }
+}
+
+bool
+localize_take_pushes(struct localize *l, struct key_message *m,
+                     const struct key_item *item)
+{
+    const uint32_t *records;
+    size_t length, n;
+
+    if (item->kind != ITEM_PUSH || l->round) {
+        return false;
+    }
+    records = (const uint32_t *) item->values - 1;
+    length = m->at - records;
+    n = (m->end - records) / length;
+    n = local_store_add_records(l->store,
+                                local_store_range(l->store, item->key),
+                                records, n < PUSHES ? n : PUSHES);
+    if (n) {
+        m->at = records + n * length;
+        reply_to_origin(l, item, n, NULL);
+    }
+    return n;
 }
 
 /* An access by another node, or one of this node that comes back. */
@@ -346,25 +354,11 @@ take_access(struct localize *l, int from, const struct key_item *item)
         perform_access(l, item);
     } else if (home == l->config.rank) {
         send_item(l, l->where[item->key], item);
-    } else if (ours || (l->config.caches && from != home)) {
+    } else if (ours) {
         send_item(l, home, item);
     } else {
         return false;
     }
-    return true;
-}
-
-static bool
-take_answer(struct localize *l, int from, const struct key_item *item)
-{
-    if (item->origin != l->config.rank) {
-        return false;
-    }
-    if (!is_here(l, item->key) && !l->coming[item->key]
-        && from != l->config.rank) {
-        note_owner(l, item->key, from);
-    }
-    l->config.class->answer(l->config.aux, item);
     return true;
 }
 
@@ -380,7 +374,11 @@ localize_take(struct localize *l, int from, const struct key_item *item)
         return take_access(l, from, item);
     case ITEM_PULLED:
     case ITEM_PUSHED:
-        return take_answer(l, from, item);
+        if (item->origin != me) {
+            return false;
+        }
+        l->config.class->answer(l->config.aux, item);
+        return true;
     case ITEM_LOCALIZE:
         return l->config.moves && home == me && from != me
                && item->origin == from && move_key(l, item->key, from);

@@ -23,9 +23,7 @@
  *
  * All messages about a key from one node to another stay in order.  The
  * operations of a worker on a key follow the same path as its HAND_OVER, so
- * none is overtaken, lost or made twice.  With 'caches' an access goes to the
- * node that had the key last, which forwards it to the home if the key has
- * gone; such an access can be overtaken by a later one on another path.
+ * none is overtaken, lost or made twice.
  *
  * Without 'moves' and 'shared' this is a classic parameter server.  With
  * 'moves' alone keys move, but a node also accesses those that are here by
@@ -42,9 +40,7 @@
  * Both call send() and answer() of the class.  All functions require the
  * caller's one lock; values in items are copied if they are kept.
  *
- * 'caches' are off by default, since they break the order of a worker's
- * asynchronous accesses.  The unit test localize-explorer tries all
- * interleavings and shows both. */
+ * The unit test localize-explorer tries all interleavings. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,7 +62,6 @@ struct localize_config {
     bool moves;                 /* ITEM_LOCALIZE has an effect. */
     bool shared;                /* Workers access local keys in memory, not by
                                  * messages to their own node. */
-    bool caches;                /* Accesses go to the last known owner. */
     const struct localize_class *class;
     void *aux;
 };
@@ -87,8 +82,7 @@ struct localize_coming {
 struct localize {
     struct localize_config config;
     struct local_store *store;
-    uint8_t *where;             /* At the home of a key its owner, elsewhere
-                                 * the last known one, or LOCALIZE_UNKNOWN. */
+    uint8_t *where;                     /* Per key of this home: its owner. */
     struct localize_coming **coming;    /* Per key; NULL: not requested. */
     struct localize_coming *free_coming;
     struct localize_waiter *free_waiters;
@@ -99,10 +93,22 @@ struct localize {
     uint64_t n_landed;          /* Keys that have arrived here. */
 };
 
-#define LOCALIZE_UNKNOWN UINT8_MAX
-
 /* The node that is the home of 'key'. */
-int localize_home(uint64_t key, int n);
+static inline int
+localize_home(uint64_t key, int n)
+{
+    uint64_t x = (key + 1) * 0x9e3779b97f4a7c15;
+
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+    return ((x >> 32) * n) >> 32;
+}
+
+static inline bool
+localize_may_be_here(const struct localize *l, uint64_t key)
+{
+    return l->config.moves
+           || localize_home(key, l->config.n) == l->config.rank;
+}
 
 /* Creates all keys of this home, with values 0. */
 void localize_init(struct localize *, const struct localize_config *,
@@ -110,6 +116,12 @@ void localize_init(struct localize *, const struct localize_config *,
 void localize_uninit(struct localize *);
 
 void localize_access(struct localize *, const struct key_item *);
+
+/* If 'item', which was just read from the message, is a push of a key that is
+ * here, executes it and those that follow, passes over them, and returns true.
+ * Otherwise 'item' is one for localize_take(). */
+bool localize_take_pushes(struct localize *, struct key_message *,
+                          const struct key_item *);
 
 /* Returns false for a message that node 'from' must not send. */
 bool localize_take(struct localize *, int from, const struct key_item *);

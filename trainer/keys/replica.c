@@ -15,13 +15,13 @@ struct node_set {
     uint64_t bits[(KEY_STORE_MAX_NODES + 63) / 64];
 };
 
-/* A node's copy of a row, guarded by the lock of its stripe. */
+/* A node's copy of a row, guarded by the lock of its key. */
 struct replica_row {
     uint64_t clock;             /* ssp: clock of the home when it sent the
                                  * row. */
     uint64_t barrier;           /* ssp: number of barriers before that. */
     uint64_t flush;             /* Number of the flush that contains 'sent'. */
-    uint64_t next_dirty;        /* Next dirty key of the stripe, or NO_KEY. */
+    uint64_t next_dirty;        /* Next dirty key, or NO_KEY. */
     bool cached;                /* The row has arrived at least once. */
     bool dirty;                 /* 'pending' is not 0. */
     float *sent;                /* Deltas of the last flush; memory after
@@ -44,8 +44,7 @@ struct replica {
 
     /* As a node. */
     struct replica_row **rows;
-    uint64_t dirty[LOCAL_STORE_STRIPES];        /* Per stripe: its first dirty
-                                                 * key, or NO_KEY. */
+    uint64_t dirty;             /* First dirty key, or NO_KEY; atomic. */
     uint64_t clock;             /* Of the last flush. */
     uint64_t flush;             /* Number of the last flush. */
     int n_unmade;               /* Homes that have not applied it. */
@@ -255,9 +254,7 @@ replica_create(struct key_store *store)
     r->store = store;
     r->pushes = store->config.variant == KEY_ESSP;
     r->rows = allocate(n, sizeof *r->rows);
-    for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
-        r->dirty[i] = NO_KEY;
-    }
+    r->dirty = NO_KEY;
     if (r->pushes) {
         r->subscribers = allocate(n, sizeof *r->subscribers);
         r->changed = allocate(n, sizeof *r->changed);
@@ -294,7 +291,7 @@ lock_row(struct replica *r, uint64_t key)
 {
     struct replica_row *row;
 
-    local_store_lock_stripe(&r->store->values, key);
+    local_store_lock_key(&r->store->values, key);
     row = r->rows[key];
     if (!row) {
         uint32_t width = replica_width(r, key);
@@ -322,11 +319,13 @@ replica_push(struct replica *r, uint64_t key, const float *deltas)
     local_store_sum(row->seen, deltas, width);
     local_store_sum(row->pending, deltas, width);
     if (!row->dirty) {
-        uint64_t *first = &r->dirty[local_store_stripe(key)];
-
         row->dirty = true;
-        row->next_dirty = *first;
-        *first = key;
+        row->next_dirty = __atomic_load_n(&r->dirty, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&r->dirty, &row->next_dirty, key,
+                                            true, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED)) {
+            continue;
+        }
     }
     unlock_row(r, key);
 }
@@ -415,20 +414,19 @@ flush_row(struct replica *r, uint64_t key, struct replica_row *row)
 static void
 flush_rows(struct replica *r, uint64_t clock)
 {
+    uint64_t key;
+
     r->flush++;
     r->clock = clock;
     r->n_unmade = r->store->config.n_nodes;
-    for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
-        struct local_store *values = &r->store->values;
-        pthread_mutex_t *mutex = &values->stripes[i & values->mask].mutex;
+    key = __atomic_exchange_n(&r->dirty, NO_KEY, __ATOMIC_ACQUIRE);
+    while (key != NO_KEY) {
+        struct replica_row *row = lock_row(r, key);
+        uint64_t next = row->next_dirty;
 
-        pthread_mutex_lock(mutex);
-        for (uint64_t key = r->dirty[i]; key != NO_KEY;
-             key = r->rows[key]->next_dirty) {
-            flush_row(r, key, r->rows[key]);
-        }
-        r->dirty[i] = NO_KEY;
-        pthread_mutex_unlock(mutex);
+        flush_row(r, key, row);
+        unlock_row(r, key);
+        key = next;
     }
     for (int i = 0; i < r->store->config.n_nodes; i++) {
         replica_say(r, i, ITEM_FLUSH, r->flush, clock);

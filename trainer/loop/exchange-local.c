@@ -30,13 +30,17 @@ local_start(struct loop *loop)
     const struct options *o = loop->o;
     struct exchange *e = loop->exchange;
     struct model *model = loop->model;
-
-    backend_open(&backend_cpu, 0, o->n_threads, &e->host);
-    e->sync = sync_create(&sync_bsp, &(struct sync_config) {
-        .backend = e->host, .n_workers = 1, .n = model->n_parameters,
+    struct sync_config config = {
+        .n_workers = 1,
+        .n = model->n_parameters,
         .optimiser = optimiser_defaults(optimiser_find(o->optimiser),
                                         o->learning_rate, o->momentum),
-    });
+    };
+
+    config.optimiser.schedule = o->schedule;
+    backend_open(&backend_cpu, 0, o->n_threads, &e->host);
+    config.backend = e->host;
+    e->sync = sync_create(&sync_bsp, &config);
     model_init_weights(model, o->seed, model->weights);
     memcpy(sync_weights(e->sync), model->weights,
            model->n_parameters * sizeof *model->weights);
@@ -44,12 +48,13 @@ local_start(struct loop *loop)
     return LOOP_OK;
 }
 
-/* Returns true if the model can update its weights itself, so that gradients
- * stay on its device. */
+/* Returns true if the model can update its weights itself, at one rate, so
+ * that gradients stay on its device. */
 static bool
 model_steps(const struct loop *loop)
 {
-    return loop->model->class->step
+    return loop->model->class->step && !loop->o->schedule.kind
+           && !loop->o->schedule.warm_up
            && (!strcmp(loop->o->optimiser, "momentum")
                || !strcmp(loop->o->optimiser, "sgd"));
 }

@@ -10,11 +10,13 @@
  * Under a scheme that moves samples between workers (schemes/steal.h), or that
  * sends a message when a gradient is not needed any more, a worker must
  * receive messages during an iteration.  It computes a piece of a few samples
- * at a time and receives in between, and while it emulates a slower machine.
- * The gradients of the pieces are added up, weighted by their samples.  Small
- * pieces cost more, because the weights are read for each; large ones leave
- * less to take over. */
+ * at a time, in a thread of its own, and receives meanwhile.  The gradients of
+ * the pieces are added up, weighted by their samples.  Small pieces cost more,
+ * because the weights are read for each; large ones leave less to take
+ * over. */
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +34,11 @@
 #include "trainer/schemes/steal.h"
 #include "trainer/schemes/sync.h"
 
+/* While a piece is computed, its end is polled for after this time, and later
+ * at intervals of a part of the time since its begin. */
+#define POLL_US 200
+#define POLL_PART 64
+
 struct exchange {
     struct ps_client *client;
     uint32_t role;              /* Flags of SYNC_ROLE. */
@@ -46,6 +53,8 @@ struct exchange {
     float *sum;                 /* Sum of the gradients of 'step.n' samples. */
     struct loop_step step;      /* Samples computed so far. */
     bool skipped;               /* The scheme would drop the gradient. */
+    uint32_t first, n;          /* Samples of the piece. */
+    atomic_bool done;           /* The piece is computed. */
 };
 
 static void
@@ -176,6 +185,7 @@ server_start(struct loop *loop)
             .learning_rate = o->learning_rate,
             .momentum = o->momentum,
             .optimiser = optimiser_find(o->optimiser),
+            .schedule = o->schedule,
             .congestion = o->congestion,
             .control = loop->control,
             .whole = !strcmp(o->overlap, "off"),
@@ -221,28 +231,49 @@ receive_messages(struct loop *loop, int64_t until_us)
     return result;
 }
 
-/* Adds the gradient of 'n' samples from number 'first' of the batch. */
-static enum ps_result
-compute_piece(struct loop *loop, uint32_t first, uint32_t n)
+/* Adds the gradient of a piece. */
+static void *
+add_piece(void *loop_)
 {
+    struct loop *loop = loop_;
     struct exchange *e = loop->exchange;
-    const struct options *o = loop->o;
     struct model *model = loop->model;
-    enum ps_result result;
-    int64_t end;
     double loss;
 
-    pace_step(loop->pace);
-    end = pace_end_us(loop->pace, n);
-    dataset_fill(loop->data, o->seed,
-                 loop->progress.iteration * o->batch + first, n, loop->batch);
+    dataset_fill(loop->data, loop->o->seed,
+                 loop->progress.iteration * loop->o->batch + e->first, e->n,
+                 loop->batch);
     model_gradient(model, loop->batch, NULL, NULL, &loss);
-    batch_size_aggregate(model->n_parameters, n, model->gradient, e->sum);
-    e->step.n += n;
+    batch_size_aggregate(model->n_parameters, e->n, model->gradient, e->sum);
+    e->step.n += e->n;
     e->step.loss += loss;
+    e->done = true;
+    return NULL;
+}
+
+/* Computes the piece, and takes messages meanwhile and until the emulated
+ * machine is done. */
+static enum ps_result
+compute_piece(struct loop *loop)
+{
+    struct exchange *e = loop->exchange;
+    int64_t now = clock_monotonic_us(), began = now, end;
+    enum ps_result result;
+    pthread_t thread;
+
+    pace_step(loop->pace);
+    end = pace_end_us(loop->pace, e->n);
+    e->done = false;
+    loop->error = thread_start(&thread, "worker", add_piece, loop);
+    if (loop->error) {
+        return PS_FAILED;
+    }
     do {
-        result = receive_messages(loop, end);
-    } while (result == PS_OK && clock_monotonic_us() < end && !is_obsolete(e));
+        result = receive_messages(
+            loop, e->done ? end : now + POLL_US + (now - began) / POLL_PART);
+        now = clock_monotonic_us();
+    } while (result == PS_OK && (!e->done || now < end) && !is_obsolete(e));
+    pthread_join(thread, NULL);
     return result;
 }
 
@@ -263,10 +294,8 @@ compute_pieces(struct loop *loop, struct loop_step *step)
     steal_begin(&e->steal, loop->o->rank, e->steals ? loop->o->n_workers : 1,
                 loop->progress.iteration, loop->share.first, loop->share.n);
     while (result == PS_OK && !steal_idle(&e->steal) && !is_obsolete(e)) {
-        uint32_t first, n;
-
-        if (steal_next(&e->steal, piece, &first, &n)) {
-            result = compute_piece(loop, first, n);
+        if (steal_next(&e->steal, piece, &e->first, &e->n)) {
+            result = compute_piece(loop);
         } else if (!steal_idle(&e->steal)) {
             result = receive_messages(loop, INT64_MAX);
         }

@@ -19,9 +19,8 @@
 #define MIN_BUFFER 64           /* Samples of a step of an evaluation. */
 #define USABLE 0.9              /* Part of the memory; libraries need some. */
 
-/* Opens the samples that the options select. */
-static char *
-open_data(const struct options *o, struct dataset **datap)
+char *
+loop_open_data(const struct options *o, struct dataset **datap)
 {
     const struct model_class *class = model_class_find(o->model);
     struct dataset_config config = {
@@ -57,23 +56,23 @@ divide_data(struct loop *loop)
     return NULL;
 }
 
-static char *
-open_model(struct loop *loop)
+char *
+loop_open_model(const struct options *o, struct backend *backend,
+                struct model **modelp)
 {
-    const struct dataset *data = loop->data;
+    const struct model_class *class = model_class_find(o->model);
     struct model_config config = {
-        .backend = loop->backend,
+        .backend = backend,
         .max_batch = MIN_BUFFER,
-        .shape = loop->o->shape,
-        .image = data->image,
-        .n_inputs = data->n_inputs,
-        .n_classes = data->n_classes,
-        .sparse = data->train.starts,
-        .hinge = !strcmp(loop->o->loss, "hinge"),
+        .shape = o->shape,
+        .image = o->image,
+        .n_inputs = options_n_inputs(o),
+        .n_classes = options_n_classes(o),
+        .sparse = class->sparse,
+        .hinge = o->loss && !strcmp(o->loss, "hinge"),
     };
 
-    return model_create(model_class_find(loop->o->model), &config,
-                        &loop->model);
+    return model_create(class, &config, modelp);
 }
 
 /* Returns the samples for which this machine, or the emulated one, has memory;
@@ -123,7 +122,7 @@ loop_init(struct loop *loop)
     if (loop->class->init) {
         error = loop->class->init(loop);
     }
-    error = error ? error : open_data(o, &loop->data);
+    error = error ? error : loop_open_data(o, &loop->data);
     error = error ? error : divide_data(loop);
     error = error ? error : backend_open_named(o->backend, o->n_threads,
                                                &loop->backend);
@@ -141,7 +140,7 @@ loop_init(struct loop *loop)
     loop->report = reporter_create(!o->rank);
     loop->share = shard_range(o->batch, o->rank, loop->n_workers);
     loop->batch = model_batch_create(loop->backend);
-    error = open_model(loop);
+    error = loop_open_model(o, loop->backend, &loop->model);
     if (!error) {
         loop->max_batch = find_max_batch(loop);
         error = loop_check_share(loop);

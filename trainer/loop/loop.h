@@ -28,8 +28,8 @@
  *    at the target: pause, idle until there is a new target, resume
  *    end, uninit
  *
- * loop_run() blocks until the end.  One thread; an exchange may have others
- * of its own, which do not touch struct loop. */
+ * loop_run() blocks until the end.  One thread; an exchange may have others.
+ * Of struct loop, they use data, model and batch, while the first does not. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,6 +137,12 @@ char *loop_run(const struct options *, struct control *,
  * a node dies, the others end with a message that names it.  Returns NULL if
  * training reached its end or was stopped, otherwise a message. */
 char *node_run(const struct options *, struct control *);
+
+/* Open the samples and the model that the options select.  Return NULL or a
+ * message. */
+char *loop_open_data(const struct options *, struct dataset **);
+char *loop_open_model(const struct options *, struct backend *,
+                      struct model **);
 
 /* For exchanges.  Returns NULL, or a message if there is no memory for
  * 'share'.  An emulated machine has it in fact. */

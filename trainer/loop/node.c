@@ -42,14 +42,23 @@ open_store(struct node *node)
     struct key_range ranges[NODE_TASK_MAX_RANGES + 1];
     const struct options *o = node->o;
     struct key_store_config config = {
-        .caches = o->location_caches, .staleness = o->staleness,
-        .ranges = ranges, .n_ranges = node_task_ranges(node->task, ranges),
-        .identity = o->seed, .names = (const char *const *) node->names,
-        .n_nodes = node->n, .rank = o->rank, .address = o->address,
-        .port = loop_own_port(o, node->names), .n_workers = o->n_threads,
-        .congestion = o->congestion, .connect_us = CONNECT_US,
+        .staleness = o->staleness,
+        .ranges = ranges,
+        .n_ranges = node_task_ranges(node->task, ranges),
+        .identity = o->seed,
+        .names = (const char *const *) node->names,
+        .n_nodes = node->n,
+        .rank = o->rank,
+        .address = o->address,
+        .port = loop_own_port(o, node->names),
+        .n_workers = o->n_threads,
+        .congestion = o->congestion,
+        .connect_us = CONNECT_US,
         .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
-        .control = node->control, .init = node_task_init, .aux = node->task
+        .control = node->control,
+        .listening = report_listening,
+        .init = node_task_init,
+        .aux = node->task
     };
 
     key_variant_find(o->store, &config.variant);

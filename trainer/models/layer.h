@@ -83,6 +83,9 @@ image_size(const struct image *image)
     return (size_t) image->height * image->width * image->channels;
 }
 
+/* Returns the layers of a model that is a net, the input first, or NULL. */
+const struct layer *net_layers(const struct model *, int *n);
+
 extern const struct layer_class layer_dense;
 extern const struct layer_class layer_convolution;
 extern const struct layer_class layer_norm;

@@ -699,6 +699,18 @@ net_init_weights(const struct model *model, uint64_t seed, float *weights,
     }
 }
 
+const struct layer *
+net_layers(const struct model *model, int *n)
+{
+    const struct net *net = net_cast(model);
+
+    if (model->class->destroy != net_destroy) {
+        return NULL;
+    }
+    *n = net->n_layers;
+    return net->layers;
+}
+
 #define NET_METHODS                             \
     .destroy = net_destroy,                     \
     .init_weights = net_init_weights,           \

@@ -72,7 +72,7 @@ static const struct kind {
 
 /* The wire has no padding: members follow each other in descending alignment,
  * and the longest body fits into a head. */
-_Static_assert(sizeof(struct frame_hello) == 136, "hello");
+_Static_assert(sizeof(struct frame_hello) == 160, "hello");
 _Static_assert(sizeof(struct frame_welcome) == 40, "welcome");
 _Static_assert(FRAME_ENVELOPE_LENGTH + sizeof(struct frame_hello)
                <= FRAME_MAX_HEAD, "head");
@@ -192,7 +192,8 @@ check_hello(const struct frame_hello *hello)
         return error;
     }
     if (!isfinite(hello->learning_rate) || !isfinite(hello->momentum)
-        || !isfinite(hello->weight_decay)) {
+        || !isfinite(hello->weight_decay)
+        || !isfinite(hello->schedule.factor)) {
         return message("hello: learning rate, momentum or weight decay is "
                        "not a number");
     }

@@ -74,12 +74,13 @@
 #include <stdint.h>
 
 #include "trainer/net/token.h"
+#include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/shard.h"
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 8
+#define FRAME_VERSION 9
 #define FRAME_ENVELOPE_LENGTH 20
-#define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
+#define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 168) /* With the body. */
 
 /* Most values of a frame: its length in bytes has 32 bits.  The weights of a
  * server may be one frame. */
@@ -156,6 +157,7 @@ struct frame_hello {
                                  * FRAME_STATISTICS, FRAME_MAX_UPDATE bytes
                                  * at most. */
 
+    struct rate_schedule schedule;
     uint64_t epoch;             /* Of the server, as the worker knows it, or
                                  * FRAME_NONE. */
     uint64_t sequence;          /* Last push that was answered. */

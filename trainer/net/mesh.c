@@ -23,7 +23,6 @@
 #include "trainer/net/link.h"
 #include "trainer/net/mesh-connect.h"
 #include "trainer/process/control.h"
-#include "trainer/process/report.h"
 
 #define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent, at
                                  * most. */
@@ -128,7 +127,9 @@ connect_all(struct peer_net *net)
         if (error) {
             return error;
         }
-        report_listening(c->address, port);
+        if (c->listening) {
+            c->listening(c->address, port);
+        }
     }
     for (int i = 0; i < c->n; i++) {
         links[i] = link_to(net, i);
@@ -518,7 +519,7 @@ peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
 
 static void
 queue_frame(struct peer_net *net, int to, struct frame *frame,
-            const float *body, bool copy)
+            const float *body, bool copy, bool now)
 {
     struct link *link = link_to(net, to);
     bool idle = link_idle(link);
@@ -533,8 +534,12 @@ queue_frame(struct peer_net *net, int to, struct frame *frame,
     } else {
         link_send(link, frame, body);
     }
+    if (now) {
+        link_flush(link); /* The thread notices an error. */
+    }
     /* Otherwise the thread sends the queue anyway. */
-    if (idle && !pthread_equal(pthread_self(), net->thread)) {
+    if (idle && !link_idle(link)
+        && !pthread_equal(pthread_self(), net->thread)) {
         peer_net_wake(net);
     }
 }
@@ -543,14 +548,21 @@ void
 peer_net_send(struct peer_net *net, int to, struct frame *frame,
               const float *body)
 {
-    queue_frame(net, to, frame, body, false);
+    queue_frame(net, to, frame, body, false, false);
 }
 
 void
 peer_net_send_copy(struct peer_net *net, int to, struct frame *frame,
                    const float *body)
 {
-    queue_frame(net, to, frame, body, true);
+    queue_frame(net, to, frame, body, true, false);
+}
+
+void
+peer_net_send_now(struct peer_net *net, int to, struct frame *frame,
+                  const float *body)
+{
+    queue_frame(net, to, frame, body, true, true);
 }
 
 static bool

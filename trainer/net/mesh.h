@@ -30,7 +30,7 @@
  *
  * The functions from peer_net_wait() on require the lock; callbacks have it.
  * Values that are sent belong to the caller and must not change until the link
- * is idle, except those of peer_net_send_copy(). */
+ * is idle, except those that are copied. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +53,9 @@ struct peer_net_config {
     uint16_t port;              /* To listen at. */
     int listener;               /* Socket that listens already, which the
                                  * network closes; 0: none. */
+    void (*listening)(const char *address,
+                      uint16_t port); /* Peers can
+                                       * connect now; or NULL. */
     struct frame_hello hello;   /* The same at all, except the rank. */
     const char *congestion;     /* TCP congestion control, or NULL. */
     int64_t connect_us;         /* Longest time without a peer that connects,
@@ -110,6 +113,11 @@ void peer_net_send(struct peer_net *, int to, struct frame *,
                    const float *body);
 void peer_net_send_copy(struct peer_net *, int to, struct frame *,
                         const float *body);
+
+/* Does the same as peer_net_send_copy(), and gives the queue to the kernel
+ * without waiting for the thread, as far as that takes it. */
+void peer_net_send_now(struct peer_net *, int to, struct frame *,
+                       const float *body);
 
 /* Stores the address of 'i', without a port, in 'address'; "" if 'i' is not
  * present. */

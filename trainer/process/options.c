@@ -12,8 +12,12 @@
 
 #define IMAGE_CLASSES 10        /* Classes of image data sets. */
 #define TRAIN_WORKERS 2         /* Default of "train --workers". */
+#define GENERATED 8192          /* Default number of generated samples. */
 
 #define ANY (ROLE_SERVER | LEARNS)
+#define READS (ROLE_EVALUATE | ROLE_EXPORT)
+#define KNOWS_MODEL (TRAINS | READS)
+#define HAS_DATA (LEARNS | ROLE_EVALUATE)
 #define LISTENS (ROLE_SERVER | ROLE_PEER | ROLE_NODE)
 #define LEARNS (TRAINS | ROLE_NODE)
 #define TRAINS (ROLE_TRAIN | ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
@@ -23,14 +27,20 @@ static const struct {
     enum role role;
     const char *help;
 } roles[] = {
-    { "train", ROLE_TRAIN, "Train on this machine: starts servers and workers "
+    { "train", ROLE_TRAIN,
+      "Train on this machine: starts servers and workers "
       "and shows progress." },
     { "server", ROLE_SERVER, "Hold a shard of a job's parameters." },
     { "worker", ROLE_WORKER, "Train, with servers and other workers." },
     { "local", ROLE_LOCAL, "Train in one process without a network." },
     { "peer", ROLE_PEER, "Train with other peers, without a server." },
-    { "node", ROLE_NODE, "Train models with a vector for each of many keys, "
+    { "node", ROLE_NODE,
+      "Train models with a vector for each of many keys, "
       "with other nodes." },
+    { "evaluate", ROLE_EVALUATE, "Print loss and accuracy of a checkpoint." },
+    { "export", ROLE_EXPORT,
+      "Write the weights of a checkpoint to a file "
+      "that PyTorch loads." },
 };
 
 static char *
@@ -108,27 +118,37 @@ static const struct option_row rows[] = {
       .modes = LEARNS,
       .help = "interval of evaluations, iterations; each pause evaluates "
               "too" },
-    { "seed", OPTION_INTEGER, AT(seed), 0, 1e15, "N", "1", .modes = LEARNS,
+    { "seed", OPTION_INTEGER, AT(seed), 0, 1e15, "N", "1", .modes = HAS_DATA,
       .help = "seed of generated data, first weights and the order of "
               "samples" },
     { "format", OPTION_CHOICE, AT(json), .value = "text|json", .deflt = "text",
       .modes = ROLE_TRAIN,
       .help = "output: a progress bar on a terminal and otherwise a line now "
               "and then, or one JSON object for each event" },
+    { "format", OPTION_CHOICE, AT(json), .value = "text|json", .deflt = "text",
+      .modes = ROLE_EVALUATE, .help = "a line or a JSON object" },
+    { "output", OPTION_TEXT, AT(output), .value = "FILE", .required = true,
+      .modes = ROLE_EXPORT, .help = "safetensors file to write" },
+    { "outputs", OPTION_FLAG, AT(outputs), .modes = ROLE_EVALUATE,
+      .help = "with --format json: also the outputs of the net" },
+    { "checkpoint", OPTION_TEXT, AT(checkpoint), .value = "FOLDER",
+      .required = true, .modes = READS,
+      .help = "folder of the checkpoints, of which the last one counts" },
 
     { "model", OPTION_WORD, AT(model), .value = "mlp|cifarnet|resnet32|linear",
-      .deflt = "mlp", .modes = TRAINS, .subject = "Model",
+      .deflt = "mlp", .modes = KNOWS_MODEL, .subject = "Model",
       .help = "model to train" },
     { "shape", OPTION_CUSTOM, AT(shape), .value = "WIDTHS",
-      .deflt = "64,256,256,10", .parse = parse_shape, .modes = TRAINS,
+      .deflt = "64,256,256,10", .parse = parse_shape, .modes = KNOWS_MODEL,
       .help = "mlp: widths of the layers: inputs, hidden layers, classes" },
     { "image", OPTION_CUSTOM, AT(image), .value = "HEIGHTxWIDTHxCHANNELS",
-      .deflt = "32x32x3", .parse = parse_image, .modes = TRAINS,
+      .deflt = "32x32x3", .parse = parse_image, .modes = KNOWS_MODEL,
       .help = "cifarnet and resnet32: size of generated samples" },
     { "features", OPTION_INTEGER, AT(features), 1, 1 << 30, "N", "1024",
-      .modes = LEARNS, .help = "linear: number of features of a sample" },
+      .modes = LEARNS | READS,
+      .help = "linear: number of features of a sample" },
     { "loss", OPTION_WORD, AT(loss), .value = "logistic|hinge",
-      .deflt = "logistic", .modes = LEARNS,
+      .deflt = "logistic", .modes = HAS_DATA,
       .help = "linear: loss function of logistic regression or of a support "
               "vector machine" },
     { "batch", OPTION_INTEGER, AT(batch), 1, 65536, "N", "64", .modes = LEARNS,
@@ -136,6 +156,19 @@ static const struct option_row rows[] = {
               "only with the task linear, like momentum and optimiser" },
     { "learning-rate", OPTION_REAL, AT(learning_rate), 1e-9, 1e3, "X", "0.05",
       .modes = LEARNS, .help = "learning rate of SGD" },
+    { "schedule", OPTION_CHOICE, AT(schedule.kind),
+      .value = "constant|step|cosine", .deflt = "constant", .modes = TRAINS,
+      .help = "learning rate by the iteration" },
+    { "schedule-period", OPTION_INTEGER, AT(schedule.period), 0, 1e15, "N",
+      "0", .modes = TRAINS,
+      .help = "iterations between two steps, or until the cosine ends" },
+    { "schedule-factor", OPTION_REAL, AT(schedule.factor), 0, 1, "X", "0.1",
+      .modes = TRAINS,
+      .help = "what each step multiplies the learning rate by, or its part at "
+              "the cosine's end" },
+    { "warm-up", OPTION_INTEGER, AT(schedule.warm_up), 0, 1e9, "N", "0",
+      .modes = TRAINS,
+      .help = "iterations in which the learning rate rises linearly" },
     { "momentum", OPTION_REAL, AT(momentum), 0, 0.9999, "X", "0.9",
       .modes = LEARNS,
       .help = "share of the previous step that is added to the next" },
@@ -164,13 +197,17 @@ static const struct option_row rows[] = {
               "positive one" },
 
     { "data", OPTION_TEXT, AT(data), .value = "SOURCE", .deflt = "generated",
-      .modes = LEARNS, .subject = "Data",
+      .modes = LEARNS | READS, .subject = "Data",
       .help = "source of the samples: generated, mnist:FOLDER, cifar10:FOLDER "
-              "(unpacked files), libsvm:FILE; a FOLDER alone is MNIST; nodes: "
-              "generated, or a file or folder of the task" },
-    { "samples", OPTION_INTEGER, AT(samples), 1, 1 << 24, "N", "8192",
-      .modes = LEARNS,
+              "(binary version), libsvm:FILE, each also with gzip; a FOLDER "
+              "alone is MNIST; nodes: generated, or a file or folder of the "
+              "task" },
+    { "samples", OPTION_INTEGER, AT(samples), 0, 1 << 24, "N", "0",
+      "all of files, 8192 generated", .modes = HAS_DATA,
       .help = "number of training samples; of files at most this number" },
+    { "validation", OPTION_INTEGER, AT(validation), 1, 1 << 24, "N",
+      .shown = "all of files, 512 generated", .modes = ROLE_EVALUATE,
+      .help = "number of validation samples" },
     { "validation", OPTION_INTEGER, AT(validation), 1, 1 << 24, "N", "512",
       .modes = LEARNS,
       .help = "number of validation samples; of files, and of the validation "
@@ -244,9 +281,6 @@ static const struct option_row rows[] = {
     { "staleness", OPTION_INTEGER, AT(staleness), 0, 1000, "S", "1",
       .modes = ROLE_NODE,
       .help = "ssp and essp: maximum age of a copy, clocks" },
-    { "location-caches", OPTION_FLAG, AT(location_caches), .modes = ROLE_NODE,
-      .help = "localize, localize-messages: ask the last known location of a "
-              "key first" },
     { "exchange", OPTION_INTEGER, AT(exchange), 1, 1024, "N", "1",
       .modes = ROLE_NODE,
       .help = "with --store localize, classic or classic-local: number of "
@@ -312,16 +346,19 @@ static const struct option_row rows[] = {
       .modes = ROLE_SERVER | ROLE_TRAIN,
       .help = "delete the checkpoints in the folder and begin at iteration "
               "0, instead of continuing from the last one" },
+    { "new-rate", OPTION_FLAG, AT(new_rate), .modes = ROLE_SERVER | ROLE_TRAIN,
+      .help = "continue with another learning rate or schedule than the "
+              "checkpoint's" },
 
     { "backend", OPTION_WORD, AT(backend), .value = "auto|cpu|cuda",
-      .deflt = "auto", .modes = TRAINS, .subject = "Machine",
+      .deflt = "auto", .modes = TRAINS | ROLE_EVALUATE, .subject = "Machine",
       .help = "processor to compute on; auto is a GPU if there is one" },
     { "tf32", OPTION_WORD, AT(tf32), .value = "on|convolutions|off",
       .deflt = "off", .modes = TRAINS,
       .help = "let a GPU round the factors of all products, or only of "
               "convolutions, to 10 bits" },
     { "threads", OPTION_INTEGER, AT(n_threads), 1, 1024, "N", "1",
-      .modes = ANY,
+      .modes = ANY | ROLE_EVALUATE,
       .help = "number of threads of the linear algebra on the CPU; nodes: "
               "number of workers" },
     { "max-batch", OPTION_INTEGER, AT(max_batch), 0, 1 << 24, "N", "0",
@@ -479,8 +516,12 @@ check_together(struct options *o)
     if (o->role == ROLE_SERVER) {
         return check_server(o);
     }
-    if (error) {
-        return error;
+    if (error || o->role & READS) {
+        return error ? error : check_data(o);
+    }
+    if (o->schedule.kind && !o->schedule.period) {
+        return message("--schedule-period: missing; expected the iterations "
+                       "of the schedule");
     }
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");
@@ -559,6 +600,17 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
     if (o->role == ROLE_TRAIN && !was_given(o, "workers")) {
         o->n_workers = TRAIN_WORKERS;
     }
+    if (o->role == ROLE_EVALUATE && !was_given(o, "validation")) {
+        o->validation = 0;
+    }
+    if (!error && o->data) {
+        bool all = strcmp(o->data, "generated");
+
+        o->samples = o->samples ? o->samples : all ? DATASET_ALL : GENERATED;
+        o->validation = o->validation ? o->validation
+                        : all         ? DATASET_ALL
+                                      : DATASET_HELD;
+    }
     *help = o->given.help;
     return error || *help ? error : check_together(o);
 }
@@ -614,13 +666,15 @@ static const char *
 footer_of(enum role role)
 {
     return role == ROLE_TRAIN
-           ? "Exit status: 0 the target is reached, 1 training failed, 2 "
-             "usage, 128 + N\nended by signal N.\n"
-           : role == ROLE_SERVER
-           ? EVENTS "A server ends with its workers, or with its standard "
-             "input.\n"
+               ? "Exit status: 0 the target is reached, 1 training failed, 2 "
+                 "usage, 128 + N\nended by signal N.\n"
+           : role & READS
+               ? "Exit status: 0 success, 1 no such checkpoint or data, 2 usage.\n"
+           : role == ROLE_SERVER ? EVENTS
+               "A server ends with its workers, or with its standard "
+               "input.\n"
            : role == ROLE_NODE ? EVENTS REPORTS
-           : EVENTS PAUSES REPORTS;
+                               : EVENTS PAUSES REPORTS;
 }
 
 void

@@ -22,10 +22,12 @@
 enum role {
     ROLE_SERVER = 1 << 0,
     ROLE_WORKER = 1 << 1,
-    ROLE_LOCAL = 1 << 2,        /* Both in one process, no network. */
-    ROLE_PEER = 1 << 3,         /* One of several without a server. */
-    ROLE_NODE = 1 << 4,         /* One of those that share keys. */
-    ROLE_TRAIN = 1 << 5,        /* Starts servers and workers. */
+    ROLE_LOCAL = 1 << 2,    /* Both in one process, no network. */
+    ROLE_PEER = 1 << 3,     /* One of several without a server. */
+    ROLE_NODE = 1 << 4,     /* One of those that share keys. */
+    ROLE_TRAIN = 1 << 5,    /* Starts servers and workers. */
+    ROLE_EVALUATE = 1 << 6, /* Judges a checkpoint. */
+    ROLE_EXPORT = 1 << 7,   /* Writes its weights. */
 };
 
 struct options {
@@ -37,7 +39,7 @@ struct options {
     int n_servers;
     int64_t n_workers, rank;
     int64_t n_team_servers;     /* Servers that "train" starts. */
-    bool json;                  /* Output of "train". */
+    bool json;                  /* Output of "train" and "evaluate". */
     const char *congestion;     /* NULL: the system's. */
     struct sync_spec sync;
     const char *peers;          /* HOST[:PORT] of each, by commas. */
@@ -45,7 +47,6 @@ struct options {
     const char *store;          /* A word of key_variant_find(), or "manual".
                                  */
     int64_t staleness;          /* Of ssp and essp. */
-    bool location_caches;       /* Of localize. */
     const char *scheme;         /* A word of peer.h. */
     const char *shards;         /* "iid" or "by-label"; NULL is "iid". */
     int64_t group;              /* Peers of one, under prague. */
@@ -62,6 +63,9 @@ struct options {
     const char *checkpoint;     /* Folder, or NULL. */
     int64_t checkpoint_every;
     bool no_resume;
+    bool new_rate;      /* Other than the checkpoint's. */
+    const char *output; /* File of "export". */
+    bool outputs;       /* Are printed by "evaluate". */
 
     const char *model;          /* A word of model_class_find(). */
     struct shape shape;         /* Of an MLP. */
@@ -72,10 +76,12 @@ struct options {
     char *(*read_data)(const struct dataset_config *, const char *path,
                        struct dataset **);      /* NULL if generated. */
     const char *data_path;      /* NULL if generated. */
-    int64_t samples, validation;        /* Training and validation samples. */
+    int64_t samples, validation; /* Training and validation samples;
+                                  * DATASET_ALL if all of files. */
     int64_t batch;
     int64_t max_batch; /* Of this device; 0: by its memory. */
     double learning_rate, momentum;
+    struct rate_schedule schedule;
     const char *optimiser;      /* A word of optimiser_find(). */
     int64_t seed;
     int64_t target;             /* Iterations, of nodes epochs, to train. */

@@ -19,16 +19,17 @@
 #include "trainer/net/frame.h"
 #include "trainer/schemes/sync.h"
 
-#define MAGIC "SCckpt1\n"
+#define MAGIC "SCckpt2\n"
 
 /* Identifies the training. */
 struct identity {
-    uint64_t n_parameters, seed;
+    uint64_t n_parameters, n_statistics, seed;
     uint32_t n_workers, shard, n_shards, optimiser;
-    float learning_rate, momentum;
+    float momentum, learning_rate;
+    struct rate_schedule schedule;
 };
 
-_Static_assert(sizeof(struct identity) == 40, "has no padding");
+_Static_assert(sizeof(struct identity) == 72, "has no padding");
 
 /* A file has this head, the spans, and the XXH3 of both. */
 struct head {
@@ -58,9 +59,10 @@ make_head(struct head *head, const struct frame_hello *hello,
         .identity = {
             .n_workers = hello->n_workers, .shard = hello->shard,
             .n_shards = hello->n_shards, .n_parameters = hello->n_parameters,
+            .n_statistics = hello->n_statistics,
             .learning_rate = hello->learning_rate,
             .momentum = hello->momentum, .seed = hello->seed,
-            .optimiser = hello->optimiser,
+            .optimiser = hello->optimiser, .schedule = hello->schedule,
         },
         .iteration = iteration,
     };
@@ -186,6 +188,22 @@ checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
     return last_before(dir, shard, n_shards, UINT64_MAX);
 }
 
+uint64_t
+checkpoint_common(const char *dir, uint32_t n_shards)
+{
+    uint64_t least = FRAME_NONE;
+
+    for (uint32_t i = 0; i < n_shards; i++) {
+        uint64_t last = checkpoint_last(dir, i, n_shards);
+
+        if (last == FRAME_NONE) {
+            return last;
+        }
+        least = least == FRAME_NONE || last < least ? last : least;
+    }
+    return least;
+}
+
 void
 checkpoint_prune(const char *dir, const struct frame_hello *hello,
                  uint64_t first, uint64_t end)
@@ -222,56 +240,84 @@ has_right_sum(FILE *file, XXH3_state_t *sum)
     return n == sizeof digest && digest == XXH3_64bits_digest(sum);
 }
 
-/* Checks the whole file before it reads the spans in place, so that a wrong
- * file changes nothing, without a second copy of them.  'wanted' is the head
- * that it must have.  Stores whether the file is not as it was written in
- * '*damaged'. */
+/* Opens the file and checks all of it.  Stores its head, and whether it is not
+ * as it was written in '*damaged'. */
 static char *
-read_spans(FILE *file, const char *path, const struct head *wanted,
-           const struct sync_span spans[], int n, bool *damaged)
+open_file(const char *path, struct head *head, bool *damaged, FILE **filep)
 {
+    FILE *file = fopen(path, "re");
     XXH3_state_t sum;
-    struct head head;
-    bool ok;
 
+    *filep = file;
+    *damaged = false;
+    if (!file) {
+        return message("%s: %s", path, strerror(errno));
+    }
     errno = 0;
     XXH3_64bits_reset(&sum);
-    ok =
-        read_part(file, &head, sizeof head, &sum) && has_right_sum(file, &sum);
-    if (ok && memcmp(&head, wanted, sizeof head)) {
-        return message("%s: of another training, --no-resume deletes it",
-                       path);
-    }
-    if (!ok) {
-        *damaged = true;
-        return message("%s: %s", path, errno ? strerror(errno)
-                                             : "damaged: its sum is wrong");
-    }
-    ok = !fseek(file, sizeof head, SEEK_SET);
+    *damaged = !read_part(file, head, sizeof *head, &sum)
+               || !has_right_sum(file, &sum);
+    return !*damaged ? NULL
+                     : message("%s: %s", path,
+                               errno ? strerror(errno)
+                                     : "damaged: its sum is wrong");
+}
+
+/* Reads the first spans of the file. */
+static char *
+read_spans(FILE *file, const char *path, const struct sync_span spans[], int n)
+{
+    bool ok = !fseek(file, sizeof(struct head), SEEK_SET);
+
     for (int i = 0; i < n && ok; i++) {
-        ok = fread(spans[i].data, 1, head.lengths[i], file) == head.lengths[i];
+        ok = fread(spans[i].data, 1, spans[i].length, file) == spans[i].length;
     }
     return ok ? NULL : message("%s: %s", path, strerror(errno));
 }
 
+/* Compares the file's head with the one that it must have, but for the rate if
+ * 'new_rate'. */
+static char *
+check_head(const char *path, const struct head *head, struct head *wanted,
+           bool new_rate)
+{
+    const struct identity *is = &head->identity;
+    struct identity *other = &wanted->identity;
+    bool same =
+        is->learning_rate == other->learning_rate
+        && !memcmp(&is->schedule, &other->schedule, sizeof is->schedule);
+
+    other->learning_rate = is->learning_rate;
+    other->schedule = is->schedule;
+    if (memcmp(head, wanted, sizeof *head)) {
+        return message("%s: of another training, --no-resume deletes it",
+                       path);
+    }
+    return same || new_rate
+               ? NULL
+               : message(
+                   "%s: of learning rate %g, or another schedule; expected "
+                   "the same, or --new-rate",
+                   path, is->learning_rate);
+}
+
 /* Reads the checkpoint of 'iteration'. */
 static char *
-read_one(const char *dir, const struct frame_hello *hello, uint64_t iteration,
-         const struct sync_class *class, struct sync *sync, bool *damaged)
+read_one(const char *dir, const struct frame_hello *hello, bool new_rate,
+         uint64_t iteration, const struct sync_class *class, struct sync *sync,
+         bool *damaged)
 {
     struct sync_span spans[SYNC_MAX_SPANS];
     int n = sync_spans(sync, spans);
     char *path = file_name(dir, hello, iteration, ""), *error;
-    struct head head;
+    struct head head, wanted;
     FILE *file;
 
-    *damaged = false;
-    make_head(&head, hello, class, iteration, spans, n);
-    file = fopen(path, "re");
-    if (!file) {
-        error = message("%s: %s", path, strerror(errno));
-    } else {
-        error = read_spans(file, path, &head, spans, n, damaged);
+    make_head(&wanted, hello, class, iteration, spans, n);
+    error = open_file(path, &head, damaged, &file);
+    error = error ? error : check_head(path, &head, &wanted, new_rate);
+    error = error ? error : read_spans(file, path, spans, n);
+    if (file) {
         fclose(file);
     }
     free(path);
@@ -295,8 +341,8 @@ set_aside(const char *dir, const struct frame_hello *hello, uint64_t iteration)
 
 char *
 checkpoint_read(const char *dir, const struct frame_hello *hello,
-                uint64_t *iteration, const struct sync_class *class,
-                struct sync *sync)
+                bool new_rate, uint64_t *iteration,
+                const struct sync_class *class, struct sync *sync)
 {
     uint64_t last = last_before(dir, hello->shard, hello->n_shards,
                                 *iteration + 1);
@@ -307,7 +353,8 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
     for (;;) {
         uint64_t earlier;
         bool damaged;
-        char *error = read_one(dir, hello, *iteration, class, sync, &damaged);
+        char *error =
+            read_one(dir, hello, new_rate, *iteration, class, sync, &damaged);
 
         if (!damaged) {
             return error;
@@ -322,4 +369,73 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
         set_aside(dir, hello, *iteration);
         *iteration = earlier;
     }
+}
+
+/* Returns the number of shards of the checkpoints in the folder, or 0. */
+static uint32_t
+find_n_shards(const char *dir)
+{
+    for (uint32_t n = 1; n <= CHECKPOINT_MAX_SHARDS; n++) {
+        if (checkpoint_last(dir, 0, n) != FRAME_NONE) {
+            return n;
+        }
+    }
+    return 0;
+}
+
+/* Reads the weights of a shard; the first one also has the statistics. */
+static char *
+load_shard(const char *path, const struct frame_hello *hello, float *weights,
+           float *statistics)
+{
+    struct shard shard =
+        shard_range(hello->n_parameters, hello->shard, hello->n_shards);
+    size_t n_statistics = hello->shard ? 0 : hello->n_statistics;
+    const struct sync_span spans[] = {
+        { weights + shard.first, shard.n * sizeof *weights },
+        { statistics, n_statistics * sizeof *statistics },
+    };
+    struct head head;
+    bool damaged;
+    FILE *file;
+    char *error = open_file(path, &head, &damaged, &file);
+    const struct identity *is = &head.identity;
+
+    if (!error
+        && (is->n_parameters != hello->n_parameters
+            || is->n_statistics != n_statistics)) {
+        error = message("%s: %" PRIu64 " parameters, %" PRIu64 " statistics; "
+                        "expected %" PRIu64 " and %zu, as --model has",
+                        path, is->n_parameters, is->n_statistics,
+                        hello->n_parameters, n_statistics);
+    }
+    error = error ? error : read_spans(file, path, spans, 2);
+    if (file) {
+        fclose(file);
+    }
+    return error;
+}
+
+char *
+checkpoint_load(const char *dir, size_t n, float *weights, size_t n_statistics,
+                float *statistics, uint64_t *iteration)
+{
+    struct frame_hello hello = { .n_parameters = n,
+                                 .n_statistics = n_statistics,
+                                 .n_shards = find_n_shards(dir) };
+    char *error = NULL;
+
+    *iteration = checkpoint_common(dir, hello.n_shards);
+    if (*iteration == FRAME_NONE) {
+        return message("%s: no checkpoint; expected a folder of \"train\" or "
+                       "\"server --checkpoint\"",
+                       dir);
+    }
+    for (; hello.shard < hello.n_shards && !error; hello.shard++) {
+        char *path = file_name(dir, &hello, *iteration, "");
+
+        error = load_shard(path, &hello, weights, statistics);
+        free(path);
+    }
+    return error;
 }

@@ -19,11 +19,15 @@
  *    checkpoint_prune(dir, &hello, 0, before);
  *
  *    iteration = checkpoint_last(dir, shard, n_shards);
- *    error = checkpoint_read(dir, &hello, &iteration, class, sync);
+ *    error = checkpoint_read(dir, &hello, false, &iteration, class, sync);
  *
  * Functions return NULL or a message. */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define CHECKPOINT_MAX_SHARDS 64
 
 struct frame_hello;
 struct sync;
@@ -38,16 +42,25 @@ char *checkpoint_write(const char *dir, const struct frame_hello *,
 void checkpoint_prune(const char *dir, const struct frame_hello *,
                       uint64_t first, uint64_t end);
 
-/* Iteration of the last checkpoint in 'dir', or FRAME_NONE. */
+/* Iteration of the last checkpoint in 'dir', of a shard or of one that all
+ * have, or FRAME_NONE. */
 uint64_t checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards);
+uint64_t checkpoint_common(const char *dir, uint32_t n_shards);
 
 /* Replaces the state of 'sync' by the last checkpoint that is not after
  * '*iteration'.  A damaged file is renamed to "....damaged" with one line on
  * standard error, and the last checkpoint before it is read; '*iteration'
  * becomes the iteration of the checkpoint.  Leaves 'sync' unchanged without a
- * file, or if it is of another training. */
+ * file, or if it is of another training; if 'new_rate', learning rate and
+ * schedule may be others. */
 char *checkpoint_read(const char *dir, const struct frame_hello *,
-                      uint64_t *iteration, const struct sync_class *,
-                      struct sync *);
+                      bool new_rate, uint64_t *iteration,
+                      const struct sync_class *, struct sync *);
+
+/* Reads the 'n' weights and the statistics of the last checkpoint that all
+ * shards have, of any training of a model of this size, and its iteration. */
+char *checkpoint_load(const char *dir, size_t n, float *weights,
+                      size_t n_statistics, float *statistics,
+                      uint64_t *iteration);
 
 #endif /* trainer/ps/checkpoint.h */

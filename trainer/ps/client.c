@@ -654,6 +654,7 @@ ps_client_create(const struct ps_client_config *config,
         .learning_rate = config->learning_rate,
         .momentum = config->momentum,
         .optimiser = optimiser_number(config->optimiser),
+        .schedule = config->schedule,
         .channel = FRAME_TRAINING,
     };
     char *error = NULL;

@@ -43,8 +43,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/schemes/optimiser.h"
+
 struct control;
-struct optimiser_class;
 struct ps_client;
 struct sync_message;
 
@@ -55,6 +56,7 @@ struct ps_client_config {
     size_t n_parameters;
     const struct optimiser_class *optimiser;
     float learning_rate, momentum;
+    struct rate_schedule schedule;
     const char *congestion;     /* TCP congestion control, or NULL. */
     int64_t reconnect_timeout_us;       /* Of a lost server. */
     int64_t heartbeat_timeout_us;       /* Silence of a server that is a

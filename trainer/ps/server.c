@@ -111,6 +111,15 @@ static char *
 prepare(struct server *server, const struct frame_hello *hello)
 {
     const struct ps_server_config *config = server->config;
+    struct sync_config sync = {
+        .backend = server->backend,
+        .n_workers = config->n_workers,
+        .n_statistics = hello->n_statistics,
+        .optimiser = optimiser_defaults(optimiser_by_number(hello->optimiser),
+                                        hello->learning_rate, hello->momentum),
+        .spec = config->sync,
+        .follows = hello->shard > 0,
+    };
     uint64_t last = FRAME_NONE;
     char *error;
 
@@ -122,17 +131,9 @@ prepare(struct server *server, const struct frame_hello *hello)
     if (server->central && hello->n_shards > 1) {
         return message("scheme %s: expected one server", server->class->name);
     }
-    server->sync = sync_create(
-        server->class,
-        &(struct sync_config){ .backend = server->backend,
-                               .n_workers = config->n_workers,
-                               .n = server->shard.n,
-                               .n_statistics = hello->n_statistics,
-                               .optimiser = optimiser_defaults(
-                                   optimiser_by_number(hello->optimiser),
-                                   hello->learning_rate, hello->momentum),
-                               .spec = config->sync,
-                               .follows = hello->shard > 0 });
+    sync.n = server->shard.n;
+    sync.optimiser.schedule = hello->schedule;
+    server->sync = sync_create(server->class, &sync);
     if (config->checkpoint && !config->resume) {
         checkpoint_prune(config->checkpoint, hello, 0, UINT64_MAX);
     } else if (config->checkpoint) {
@@ -142,8 +143,8 @@ prepare(struct server *server, const struct frame_hello *hello)
     if (last == FRAME_NONE) {
         return NULL;
     }
-    error = checkpoint_read(config->checkpoint, hello, &last, server->class,
-                            server->sync);
+    error = checkpoint_read(config->checkpoint, hello, config->new_rate, &last,
+                            server->class, server->sync);
     if (!error) {
         server->begun = true;
         server->iteration = server->saved = last;
@@ -180,8 +181,9 @@ server_rewind(struct server *server, uint64_t iteration)
     if (server->saved != FRAME_NONE && iteration > server->saved) {
         iteration = server->saved;
     }
-    error = checkpoint_read(config->checkpoint, &server->hello, &iteration,
-                            server->class, server->sync);
+    error =
+        checkpoint_read(config->checkpoint, &server->hello, config->new_rate,
+                        &iteration, server->class, server->sync);
     if (error) {
         return error;
     }

@@ -42,6 +42,8 @@ struct ps_server_config {
     bool resume;                /* Continue from the last checkpoint, if there
                                  * is one; false: delete the shard's
                                  * checkpoints and begin at iteration 0. */
+    bool new_rate;              /* Checkpoints of other learning rates and
+                                 * schedules are of this training. */
     const struct central_class *central; /* For the scheme "groups". */
     const char *group_program;  /* Starts group servers, if the scheme has
                                  * them; NULL: they are started elsewhere. */

@@ -119,3 +119,28 @@ optimiser_defaults(const struct optimiser_class *class, float rate,
         .decay = 0.999f, .epsilon = 1e-8f,
     };
 }
+
+/* Returns the rate at an iteration, as part of the one that was set. */
+static double
+part_of_rate(const struct rate_schedule *s, uint64_t iteration)
+{
+    double x = s->period ? (double) iteration / s->period : 0, part = 1;
+
+    if (s->kind == RATE_STEP) {
+        part = pow(s->factor, floor(x));
+    } else if (s->kind == RATE_COSINE) {
+        part = s->factor + (1 - s->factor) * (1 + cos(M_PI * fmin(x, 1))) / 2;
+    }
+    return iteration < s->warm_up ? part * (iteration + 1) / s->warm_up : part;
+}
+
+void
+optimiser_step(const struct optimiser_config *config, uint64_t iteration,
+               size_t n, const float *gradient, float *const state[],
+               float *weights)
+{
+    struct optimiser_config now = *config;
+
+    now.rate *= part_of_rate(&config->schedule, iteration);
+    config->class->step(&now, n, gradient, state, weights);
+}

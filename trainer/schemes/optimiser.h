@@ -23,12 +23,26 @@
 
 struct optimiser_class;
 
+/* The learning rate at an iteration, as part of the one that was set.  It
+ * depends on the iteration only, so that training continues it exactly.  Zeros
+ * are a constant rate.  On the wire and in checkpoints as in memory. */
+struct rate_schedule {
+    uint32_t kind;    /* Order of words in --schedule. */
+    uint32_t warm_up; /* Iterations in which it rises linearly. */
+    uint64_t period;  /* Iterations between two steps, or until the
+                       * cosine's end. */
+    double factor;    /* Of each step, or at the cosine's end. */
+};
+
+enum { RATE_CONSTANT, RATE_STEP, RATE_COSINE };
+
 struct optimiser_config {
     const struct optimiser_class *class;
     float rate;                 /* Learning rate; not used by "sum". */
     float momentum;             /* "momentum"; "adam": decay of the mean. */
     float decay;                /* "adam": decay of the mean square. */
     float epsilon;              /* "adagrad" and "adam". */
+    struct rate_schedule schedule; /* For optimiser_step(). */
 };
 
 struct optimiser_class {
@@ -50,5 +64,10 @@ uint32_t optimiser_number(const struct optimiser_class *);
 /* Sets the usual decay and epsilon. */
 struct optimiser_config optimiser_defaults(const struct optimiser_class *,
                                            float rate, float momentum);
+
+/* As step() of the class, at the rate of 'iteration'. */
+void optimiser_step(const struct optimiser_config *, uint64_t iteration,
+                    size_t n, const float *gradient, float *const state[],
+                    float *weights);
 
 #endif /* trainer/schemes/optimiser.h */

@@ -94,6 +94,8 @@ parse_predictor(const char *value, struct sync_spec *spec)
     return NULL;
 }
 
+#define AT(MEMBER) offsetof(struct sync_spec, MEMBER)
+
 /* A parameter is a count from 'min' to 'max' at 'offset' in struct sync_spec,
  * unless it has a parser of its own. */
 static const struct {
@@ -103,21 +105,15 @@ static const struct {
     int64_t min, max;
     char *(*parse)(const char *, struct sync_spec *);
 } parameters[] = {
-    { "staleness", SYNC_STALENESS, offsetof(struct sync_spec, staleness), 0,
-      1000000, NULL },
-    { "backups", SYNC_BACKUPS, offsetof(struct sync_spec, backups), 0, 1023,
-      NULL },
-    { "groups", SYNC_GROUPS, offsetof(struct sync_spec, groups), 0, 512,
-      NULL },
-    { "max", SYNC_GROUPS, offsetof(struct sync_spec, max_groups), 1, 512,
-      NULL },
-    { "pieces", SYNC_PIECES, offsetof(struct sync_spec, pieces), 1, 1000,
-      NULL },
-    { "tau", SYNC_TAU, offsetof(struct sync_spec, tau), 1, 1000000, NULL },
+    { "staleness", SYNC_STALENESS, AT(staleness), 0, 1000000 },
+    { "backups", SYNC_BACKUPS, AT(backups), 0, 1023 },
+    { "groups", SYNC_GROUPS, AT(groups), 0, 512 },
+    { "max", SYNC_GROUPS, AT(max_groups), 1, 512 },
+    { "pieces", SYNC_PIECES, AT(pieces), 1, 1000 },
+    { "tau", SYNC_TAU, AT(tau), 1, 1000000 },
     { "ratios", SYNC_RATIOS, .parse = parse_ratios },
     { "predictor", SYNC_PREDICTOR, .parse = parse_predictor },
-    { "group", SYNC_GROUP, offsetof(struct sync_spec, group), 2,
-      SYNC_MAX_PEERS, NULL },
+    { "group", SYNC_GROUP, AT(group), 2, SYNC_MAX_PEERS },
     { "policy-every", SYNC_POLICY_EVERY, .parse = parse_seconds },
 };
 
@@ -222,21 +218,18 @@ sync_spec_check(const struct sync_spec *spec, int n_workers)
         return message("staleness: %lld; expected at most %d for essp",
                        (long long) spec->staleness, SYNC_MAX_IN_FLIGHT);
     }
-    if (spec->parameters & SYNC_RATIOS
-        && spec->n_ratios != n_workers) {
-        return message("ratios: %d for %d workers", spec->n_ratios,
-                       n_workers);
+    if (spec->parameters & SYNC_RATIOS && spec->n_ratios != n_workers) {
+        return message("ratios: %d for %d workers", spec->n_ratios, n_workers);
     }
     if (spec->groups && spec->max_groups) {
         return message("max: not allowed with groups=%lld, which is exact",
                        (long long) spec->groups);
     }
     if (spec->groups > n_workers) {
-        return message("groups: %lld of %d workers",
-                       (long long) spec->groups, n_workers);
+        return message("groups: %lld of %d workers", (long long) spec->groups,
+                       n_workers);
     }
-    if (spec->parameters & SYNC_BACKUPS
-        && spec->backups >= n_workers) {
+    if (spec->parameters & SYNC_BACKUPS && spec->backups >= n_workers) {
         return message("backups: %lld of %d workers",
                        (long long) spec->backups, n_workers);
     }

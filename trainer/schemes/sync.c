@@ -111,6 +111,9 @@ sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
     int n = 0, n_workers = sync->config.n_workers;
 
     spans[n++] = (struct sync_span) { sync_weights(sync), length };
+    spans[n++] =
+        (struct sync_span){ sync->statistics, sync->config.n_statistics
+                                                  * sizeof *sync->statistics };
     for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
         spans[n++] = (struct sync_span){ map(sync, sync->state[i]), length };
     }
@@ -124,11 +127,6 @@ sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
         }
         spans[n++] = (struct sync_span){ sync->counts,
                                          n_workers * sizeof *sync->counts };
-    }
-    if (sync->config.n_statistics) {
-        spans[n++] = (struct sync_span){ sync->statistics,
-                                         sync->config.n_statistics
-                                             * sizeof *sync->statistics };
     }
     return n;
 }
@@ -229,9 +227,22 @@ sync_state_add(struct sync *sync, float *gradient, float share)
     sync->terms[sync->n_terms++] = (struct sync_term) { gradient, share };
 }
 
+/* Returns the number of batches that the updates contain. */
+static uint64_t
+n_batches(const struct sync *sync)
+{
+    uint64_t n_pushed = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        n_pushed += sync->workers[i].n_pushed;
+    }
+    return sync->class->asynchronous ? n_pushed / sync->config.n_workers
+                                     : sync->iteration;
+}
+
 /* Updates 'n' weights from 'first' on, at most BLOCK. */
 static void
-update_block(struct sync *sync, size_t first, size_t n)
+update_block(struct sync *sync, uint64_t iteration, size_t first, size_t n)
 {
     const struct sync_config *c = &sync->config;
     float *state[OPTIMISER_MAX_STATES];
@@ -246,17 +257,19 @@ update_block(struct sync *sync, size_t first, size_t n)
     for (int i = 0; i < c->optimiser.class->n_states; i++) {
         state[i] = map(sync, sync->state[i]) + first;
     }
-    c->optimiser.class->step(&c->optimiser, n, map(sync, sync->sum), state,
-                             sync_weights(sync) + first);
+    optimiser_step(&c->optimiser, iteration, n, map(sync, sync->sum), state,
+                   sync_weights(sync) + first);
 }
 
 void
 sync_state_update(struct sync *sync, size_t first, size_t n)
 {
     bool large = sync->config.n >= LARGE;
+    uint64_t iteration = n_batches(sync);
 
     for (size_t i = 0; i < n; i += BLOCK) {
-        update_block(sync, first + i, n - i < BLOCK ? n - i : BLOCK);
+        update_block(sync, iteration, first + i,
+                     n - i < BLOCK ? n - i : BLOCK);
     }
     for (int i = 0; i < sync->n_terms && large; i++) {
         release_pages(sync->terms[i].gradient + first, n * sizeof *sync->sum);

@@ -202,7 +202,8 @@ size_t sync_fresh(const struct sync *, uint64_t *iteration);
 
 /* For checkpoints.  sync_iteration(): the number of iterations that all
  * workers have made.  sync_spans(): stores the memory that is the whole state
- * whenever that number has just grown, and returns the number of spans.
+ * whenever that number has just grown, the weights and the statistics first,
+ * and returns the number of spans.
  * sync_resume(): the spans are those of 'iteration', and each worker is about
  * to push the iteration that ready() stores.  If 'asynchronous', a server may
  * have counted more pushes of a worker than it resumes from: those are

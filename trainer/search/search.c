@@ -25,6 +25,7 @@
 #define INTERRUPT_MS 1000       /* Time from a signal to the search until
                                  * SIGKILL of its jobs. */
 #define STOP_MS 5000            /* From "stop" to SIGTERM. */
+#define NEVER "1000000000000"   /* Iterations: only the last checkpoint. */
 #define WAKE_MS 250             /* Interval of checks of time limits. */
 
 /* A team, and what it reports.  The progress of a job is that of its slowest
@@ -37,7 +38,8 @@ struct job {
     struct team_config team_config; /* Of the team, and what it has: */
     struct words of_servers, of_workers;
     const struct search_host **hosts;
-    int n; /* Processes. */
+    int n;            /* Processes. */
+    char *checkpoint; /* Folder, or NULL. */
 
     bool failed;
     char *error;    /* The reason, or NULL. */
@@ -63,6 +65,8 @@ struct search {
     bool *ended;                /* By job: its end has been announced. */
 
     bool judged;                /* No further stage will begin. */
+    bool changed;               /* Trials have begun or ended since the last
+                                 * announcement of an asynchronous stage. */
     int64_t begin_ms, stage_ms, answer_ms;      /* Monotonic. */
     const char **names;         /* Names of jobs, for an event. */
     int *ranking;               /* Ranking of the last stage, 'n_ranked'
@@ -72,7 +76,6 @@ struct search {
     int signal_fd;
     int signal;                 /* Received signal: the search is ending. */
     struct pollfd *fds;
-    int n_fds;
 };
 
 /* Jobs. */
@@ -102,6 +105,12 @@ add_arguments(struct job *job)
 
     if (spec->sync) {
         words_add(&job->of_servers, message("--sync=%s", spec->sync));
+    }
+    if (job->checkpoint) {
+        words_add(&job->of_servers,
+                  message("--checkpoint=%s", job->checkpoint));
+        words_add(&job->of_servers, duplicate("--checkpoint-every=" NEVER));
+        words_add(&job->of_servers, duplicate("--no-resume"));
     }
     add_worker_arguments(&job->of_workers, job);
     if (spec->congestion) {
@@ -155,6 +164,10 @@ job_init(struct job *job, const struct search_config *config, int index)
     p = job->trial.placement;
     snprintf(job->name, sizeof job->name, "t%d", index);
     job->n = p->n_servers + p->n_workers;
+    if (config->checkpoints && p->n_servers) {
+        job->checkpoint = message("%s/%s/%s", config->checkpoints,
+                                  config->spec->name, job->name);
+    }
     job->hosts = allocate(job->n, sizeof *job->hosts);
     for (int i = 0; i < job->n; i++) {
         bool server = i < p->n_servers;
@@ -187,6 +200,7 @@ job_uninit(struct job *job)
     words_uninit(&job->of_servers);
     words_uninit(&job->of_workers);
     free(job->hosts);
+    free(job->checkpoint);
     free(job->error);
 }
 
@@ -301,18 +315,25 @@ announce_job(struct search *s, const struct job *job)
 }
 
 static void
-report_job_begin(const struct search *s, const struct job *job)
+add_hyperparameters(const struct search *s, cJSON *event,
+                    const struct job *job)
 {
-    cJSON *event = event_create(s, "job-begin");
-    cJSON *hyper;
+    cJSON *hyper = cJSON_AddObjectToObject(event, "hyperparameters");
 
-    cJSON_AddStringToObject(event, "job", job->name);
-    hyper = cJSON_AddObjectToObject(event, "hyperparameters");
     cJSON_AddNumberToObject(hyper, "learning_rate", job->trial.learning_rate);
     if (search_model_has_width(&s->spec->model)) {
         cJSON_AddNumberToObject(hyper, "width", job->trial.width);
     }
     cJSON_AddNumberToObject(hyper, "batch", job->trial.batch);
+}
+
+static void
+report_job_begin(const struct search *s, const struct job *job)
+{
+    cJSON *event = event_create(s, "job-begin");
+
+    cJSON_AddStringToObject(event, "job", job->name);
+    add_hyperparameters(s, event, job);
     event_send(s, event);
 }
 
@@ -330,7 +351,8 @@ static void
 announce_ends(struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        if (team_state(s->jobs[i].team) == TEAM_GONE && !s->ended[i]) {
+        if (team_state(s->jobs[i].team) == TEAM_GONE && !s->ended[i]
+            && s->halving.jobs[i].state != HALVING_WAITING) {
             cJSON *event = event_create(s, "job-end");
 
             s->ended[i] = true;
@@ -346,14 +368,19 @@ announce_ends(struct search *s)
 
 /* Begin and end of stages. */
 
-/* Stores the names of the running jobs and returns their number. */
+/* Stores the names of the running jobs of 'bracket', or, if that is -1, of all
+ * that run or have not begun, and returns their number. */
 static int
-name_running_jobs(struct search *s)
+name_running_jobs(struct search *s, int bracket)
 {
-    int n = 0;
+    int n_brackets = s->spec->method.n_brackets, n = 0;
 
     for (int i = 0; i < s->n_jobs; i++) {
-        if (s->halving.jobs[i].state == HALVING_RUNNING) {
+        enum halving_state state = s->halving.jobs[i].state;
+
+        if (bracket < 0
+                ? state <= HALVING_RUNNING
+                : state == HALVING_RUNNING && i % n_brackets == bracket) {
             s->names[n++] = s->jobs[i].name;
         }
     }
@@ -365,19 +392,22 @@ name_running_jobs(struct search *s)
 static void
 begin_stage(struct search *s)
 {
-    int64_t target = halving_target(&s->halving);
+    bool asynchronous = s->spec->method.places;
     cJSON *event;
 
     s->stage_ms = clock_monotonic_ms();
     for (int i = 0; i < s->n_jobs; i++) {
         if (s->halving.jobs[i].state == HALVING_RUNNING) {
-            job_run_until(&s->jobs[i], target);
+            job_run_until(&s->jobs[i], halving_target(&s->halving, i));
         }
     }
     event = event_create(s, "stage-begin");
     cJSON_AddNumberToObject(event, "rung", s->halving.rung);
-    cJSON_AddNumberToObject(event, "iterations", target);
-    add_names(s, event, "jobs", name_running_jobs(s));
+    cJSON_AddNumberToObject(
+        event, "iterations",
+        s->spec->rungs[asynchronous ? s->spec->n_rungs - 1 : s->halving.rung]
+            .iterations);
+    add_names(s, event, "jobs", name_running_jobs(s, -1));
     event_send(s, event);
 }
 
@@ -392,9 +422,88 @@ announce_stage_begin(struct search *s)
                     .rungs = rungs,
                     .n_rungs = halving_rungs(&s->halving, rungs),
                     .jobs = s->names,
-                    .n = name_running_jobs(s),
+                    .n = name_running_jobs(s, -1),
                 });
     free(rungs);
+}
+
+/* Trials. */
+
+/* Announces the brackets of an asynchronous search, each of them a stage. */
+static void
+announce_trials(struct search *s)
+{
+    const struct search_spec *spec = s->spec;
+
+    for (int b = 0; b < spec->method.n_brackets; b++) {
+        int to_come = halving_count(&s->halving, HALVING_WAITING, b);
+        int n = name_running_jobs(s, b);
+
+        announce(s, (struct intent_edit){
+                        .kind = n || to_come ? INTENT_STAGE_BEGIN
+                                             : INTENT_STAGE_END,
+                        .rung = b,
+                        .rungs = &spec->rungs[b],
+                        .n_rungs = spec->n_rungs - b,
+                        .eta = spec->method.eta,
+                        .to_come = to_come,
+                        .jobs = s->names,
+                        .n = n,
+                    });
+    }
+    s->changed = false;
+}
+
+/* Returns true if the processes of job 'i' have been started and may run. */
+static bool
+has_processes(const struct search *s, int i)
+{
+    return s->halving.jobs[i].state != HALVING_WAITING
+           && team_state(s->jobs[i].team) != TEAM_GONE;
+}
+
+/* Begins trials, in their order, as long as there are places. */
+static void
+begin_trials(struct search *s)
+{
+    int n = 0, first = 0, end = 0, i;
+
+    for (i = 0; i < s->n_jobs; i++) {
+        n += has_processes(s, i);
+    }
+    while (n < s->spec->method.places
+           && (i = halving_begin(&s->halving)) >= 0) {
+        report_job_begin(s, &s->jobs[i]);
+        job_run_until(&s->jobs[i], halving_target(&s->halving, i));
+        announce_job(s, &s->jobs[i]);
+        first = end ? first : i;
+        end = i + 1;
+        n++;
+        s->changed = true;
+    }
+    if (s->changed) {
+        announce_trials(s);
+    }
+    for (i = first; i < end; i++) {
+        team_start(s->jobs[i].team);
+    }
+}
+
+/* Lets a trial go on that has reached a rung, or ends it. */
+static void
+continue_trial(struct search *s, int i)
+{
+    struct job *job = &s->jobs[i];
+
+    if (s->halving.jobs[i].state == HALVING_RUNNING) {
+        job_run_until(job, halving_target(&s->halving, i));
+    } else {
+        team_stop(job->team, STOP_MS);
+        announce(s, (struct intent_edit){ .kind = INTENT_JOB_END,
+                                          .job = job->name,
+                                          .outcome = outcome(s, i) });
+        s->changed = true;
+    }
 }
 
 /* Begins the search and its first stage.  The jobs start after they have been
@@ -406,14 +515,18 @@ begin_search(struct search *s)
     cJSON *event = event_create(s, "search-begin");
 
     s->begin_ms = clock_monotonic_ms();
-    add_names(s, event, "jobs", name_running_jobs(s));
+    add_names(s, event, "jobs", name_running_jobs(s, -1));
     event_send(s, event);
-    for (int i = 0; i < s->n_jobs; i++) {
+    for (int i = 0; i < s->n_jobs && !s->spec->method.places; i++) {
         report_job_begin(s, &s->jobs[i]);
     }
     begin_stage(s);
     announce(s, (struct intent_edit){ .kind = INTENT_COJOB_BEGIN,
                                       .weight = s->spec->weight });
+    if (s->spec->method.places) {
+        begin_trials(s);
+        return;
+    }
     for (int i = 0; i < s->n_jobs; i++) {
         announce_job(s, &s->jobs[i]);
     }
@@ -443,6 +556,7 @@ announce_stage_end(struct search *s, int rung)
 static void
 end_stage(struct search *s)
 {
+    bool asynchronous = s->spec->method.places;
     int rung = s->halving.rung;
     cJSON *event = event_create(s, "stage-end");
 
@@ -467,7 +581,9 @@ end_stage(struct search *s)
         s->judged = true;
         s->answer_ms = clock_monotonic_ms();
     }
-    announce_stage_end(s, rung);
+    if (!asynchronous) {
+        announce_stage_end(s, rung);
+    }
     if (!s->judged) {
         announce_stage_begin(s);
     }
@@ -487,6 +603,7 @@ fail_job(struct search *s, int i)
         announce(s, (struct intent_edit) {
             .kind = INTENT_JOB_END, .job = job->name, .outcome = "failed",
         });
+        s->changed = true;
     }
 }
 
@@ -508,7 +625,10 @@ step_job(struct search *s, int i)
     } else if (!starting && job->has_news && !s->judged) {
         cJSON *event = event_create(s, "progress");
 
-        cJSON_AddNumberToObject(event, "rung", s->halving.rung);
+        cJSON_AddNumberToObject(event, "rung",
+                                s->spec->method.places
+                                    ? s->halving.jobs[i].rung
+                                    : s->halving.rung);
         add_state(event, job);
         event_send(s, event);
     }
@@ -517,6 +637,9 @@ step_job(struct search *s, int i)
         fail_job(s, i);
     } else if (job_has_reached(job)) {
         halving_reached(&s->halving, i, job->loss);
+        if (s->spec->method.places) {
+            continue_trial(s, i);
+        }
     }
 }
 
@@ -524,7 +647,12 @@ static void
 search_step(struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        step_job(s, i);
+        if (has_processes(s, i)) {
+            step_job(s, i);
+        }
+    }
+    if (s->spec->method.places && !s->signal) {
+        begin_trials(s);
     }
     if (!s->judged && !s->signal && halving_stage_is_over(&s->halving)) {
         end_stage(s);
@@ -555,12 +683,13 @@ take_signals(struct search *s)
 static bool
 all_gone(const struct search *s)
 {
-    for (int i = 0; i < s->n_jobs; i++) {
-        if (team_state(s->jobs[i].team) != TEAM_GONE) {
-            return false;
-        }
+    bool waiting =
+        !s->signal && halving_count(&s->halving, HALVING_WAITING, -1);
+
+    for (int i = 0; i < s->n_jobs && !waiting; i++) {
+        waiting = has_processes(s, i);
     }
-    return true;
+    return !waiting;
 }
 
 static void
@@ -571,10 +700,12 @@ search_loop(struct search *s)
 
         *fd++ = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
         for (int i = 0; i < s->n_jobs; i++) {
-            team_poll_fds(s->jobs[i].team, fd);
-            fd += 2 * s->jobs[i].n;
+            if (has_processes(s, i)) {
+                team_poll_fds(s->jobs[i].team, fd);
+                fd += 2 * s->jobs[i].n;
+            }
         }
-        poll(s->fds, s->n_fds, WAKE_MS);
+        poll(s->fds, fd - s->fds, WAKE_MS);
         take_signals(s);
         search_step(s);
         if (s->config->announce_again) {
@@ -600,6 +731,8 @@ open_signals(sigset_t *old)
 static void
 search_init(struct search *s, const struct search_config *config)
 {
+    int n_fds = 1;
+
     memset(s, 0, sizeof *s);
     s->config = config;
     s->spec = config->spec;
@@ -609,13 +742,13 @@ search_init(struct search *s, const struct search_config *config)
     s->names = allocate(s->n_jobs, sizeof *s->names);
     s->ranking = allocate(s->n_jobs, sizeof *s->ranking);
     s->best = -1;
-    halving_init(&s->halving, s->spec->rungs, s->spec->n_rungs, s->n_jobs);
-    s->n_fds = 1;
+    halving_init(&s->halving, s->spec->rungs, s->spec->n_rungs,
+                 &s->spec->method, s->n_jobs);
     for (int i = 0; i < s->n_jobs; i++) {
         job_init(&s->jobs[i], config, i);
-        s->n_fds += 2 * s->jobs[i].n;
+        n_fds += 2 * s->jobs[i].n;
     }
-    s->fds = allocate(s->n_fds, sizeof *s->fds);
+    s->fds = allocate(n_fds, sizeof *s->fds);
 }
 
 static void
@@ -638,10 +771,20 @@ report_end(const struct search *s)
     int64_t end_ms = s->judged ? s->answer_ms : clock_monotonic_ms();
     cJSON *event = event_create(s, "search-end");
 
+    const struct job *best = s->best < 0 ? NULL : &s->jobs[s->best];
+
     cJSON_AddItemToObject(event, "best",
-                          s->best < 0 ? cJSON_CreateNull()
-                          : cJSON_CreateString(s->jobs[s->best].name));
+                          best ? cJSON_CreateString(best->name)
+                               : cJSON_CreateNull());
     cJSON_AddNumberToObject(event, "seconds", (end_ms - s->begin_ms) / 1e3);
+    if (best) {
+        cJSON_AddNumberToObject(event, "loss", best->loss);
+        add_hyperparameters(s, event, best);
+        cJSON_AddItemToObject(event, "checkpoint",
+                              best->checkpoint
+                                  ? cJSON_CreateString(best->checkpoint)
+                                  : cJSON_CreateNull());
+    }
     event_send(s, event);
 }
 

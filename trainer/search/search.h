@@ -32,6 +32,8 @@ struct search_config {
     const char *trainer;        /* Path of stagecoach-trainer. */
     const char *wrapper;        /* Path of stagecoach, which starts the jobs
                                  * with "run"; NULL to start them directly. */
+    const char *checkpoints;    /* Folder for one of each job, at its end, on
+                                 * the hosts of its servers; or NULL. */
     announce_func *announce;    /* Called with each change of the search;
                                  * NULL for none. */
     void (*announce_again)(void *announce_aux);     /* Called at least four

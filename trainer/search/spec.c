@@ -376,7 +376,8 @@ search_spec_from_json(const struct json_at *at, struct search_spec **specp)
     spec->n_trials = json_integer(at, "trials", 1, MAX_TRIALS);
     search_model_read(&spec->model, at);
     read_space(spec, json_object(at, "space"));
-    spec->rungs = search_rungs_read(at, spec->n_trials, &spec->n_rungs);
+    spec->rungs =
+        search_method_read(at, spec->n_trials, &spec->method, &spec->n_rungs);
     read_sync(spec, at);
     read_placements(spec, at);
     check_sync(spec, at);
@@ -428,16 +429,18 @@ count_name(char *const *names, size_t n, const char *name)
 int
 search_spec_processes(const struct search_spec *spec, const char *host)
 {
-    int count = 0;
+    int count = 0, most = 0, places = spec->method.places;
 
     for (int i = 0; i < spec->n_trials && spec->n_placements; i++) {
         const struct search_placement *p =
             &spec->placements[i % spec->n_placements];
+        int n = count_name(p->workers, p->n_workers, host)
+                + count_name(p->servers, p->n_servers, host);
 
-        count += count_name(p->workers, p->n_workers, host)
-                 + count_name(p->servers, p->n_servers, host);
+        count += n;
+        most = n > most ? n : most;
     }
-    return count;
+    return places && count > places * most ? places * most : count;
 }
 
 static void

@@ -23,7 +23,8 @@
  * number.  "sync" is a value of the trainer's '--sync', or a scheme without a
  * server, such as "adpsgd" or "prague,group=2": placements have no "servers"
  * then, and the workers are peers.  struct search_model lists other
- * models and data, wire/rungs.h has "rungs".
+ * models and data, wire/rungs.h has "rungs" and how
+ * a search judges.
  *
  * A file by itself:
  *
@@ -115,6 +116,7 @@ struct search_spec {
     size_t n_widths, n_batches; /* A model without widths has one, 0. */
     int64_t *widths, *batches;
 
+    struct search_method method;
     size_t n_rungs;
     struct search_rung *rungs;
     size_t n_placements;
@@ -161,7 +163,8 @@ void search_spec_destroy(struct search_spec *);
 void search_spec_check(const struct json_at *, const struct search_spec *,
                        const struct search_hosts *);
 
-/* Returns the largest number of processes of the search on 'host'. */
+/* Returns the largest number of processes of the search on 'host': all of its
+ * trials, or of as many as have places. */
 int search_spec_processes(const struct search_spec *, const char *host);
 
 /* Reads a file, and checks it against 'hosts' unless that is NULL.  Returns

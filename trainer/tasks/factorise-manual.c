@@ -365,7 +365,7 @@ open_net(struct manual *m)
         .address = o->address, .port = m->in->port,
         .congestion = o->congestion, .connect_us = m->in->connect_us,
         .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
-        .control = m->in->control,
+        .control = m->in->control, .listening = report_listening,
         .hello = {
             .rank = m->self, .n_workers = m->n, .n_shards = m->n,
             .n_parameters = (r->n_rows + (uint64_t) r->n_columns) * m->rank,

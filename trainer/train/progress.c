@@ -39,6 +39,26 @@ progress_count(struct progress *p, double now, int64_t iteration,
     }
 }
 
+bool
+progress_rises(struct progress *p, int64_t iteration, double loss)
+{
+    bool known = p->first_loss > 0;
+
+    p->loss = loss;
+    if (!known) {
+        p->first_loss = p->lowest_loss = isfinite(loss) ? loss : 0;
+        p->lowest_at = iteration;
+    } else if (loss < p->lowest_loss) {
+        p->lowest_loss = loss;
+        p->lowest_at = iteration;
+    } else if (!p->rose_at
+               && !(loss <= fmax(p->first_loss, 2 * p->lowest_loss))) {
+        p->rose_at = iteration;
+        return true;
+    }
+    return false;
+}
+
 /* Appends "WORD FORMAT" to the text, unless 'value' is unknown. */
 static void
 append(char **text, const char *separator, const char *format, double value)

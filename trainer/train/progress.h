@@ -13,6 +13,7 @@
  * Rates are those of the last 5 to 10 seconds.  Plain data; returned strings
  * belong to the caller. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Iterations at a time. */
@@ -30,6 +31,9 @@ struct progress {
     double iterations_s;        /* Iterations per second. */
     double samples_s;           /* Samples of all workers per second. */
     double eta_s;               /* Seconds until the target. */
+    double first_loss, lowest_loss;
+    int64_t lowest_at; /* Iteration of the lowest loss. */
+    int64_t rose_at;   /* At which progress_rises(); 0 if never. */
     struct progress_mark marks[2];      /* The older one is first. */
 };
 
@@ -42,6 +46,10 @@ void progress_init(struct progress *, double now, int64_t first,
 /* Sets the iteration and computes the rates. */
 void progress_count(struct progress *, double now, int64_t iteration,
                     int64_t total);
+
+/* Takes a new loss or NAN.  Returns true, once, if training diverges: the loss
+ * is above the first one and twice the lowest, or not a number any more. */
+bool progress_rises(struct progress *, int64_t iteration, double loss);
 
 /* Returns the numbers, separated by commas. */
 char *progress_line(const struct progress *);

@@ -162,21 +162,11 @@ show_progress(struct train *train)
     free(text);
 }
 
-/* Returns the last checkpoint that all servers have, or FRAME_NONE. */
 static uint64_t
 last_checkpoint(const struct options *o)
 {
-    uint64_t least = FRAME_NONE;
-
-    for (int i = 0; o->checkpoint && i < o->n_team_servers; i++) {
-        uint64_t last = checkpoint_last(o->checkpoint, i, o->n_team_servers);
-
-        if (last == FRAME_NONE) {
-            return last;
-        }
-        least = least == FRAME_NONE || last < least ? last : least;
-    }
-    return least;
+    return o->checkpoint ? checkpoint_common(o->checkpoint, o->n_team_servers)
+                         : FRAME_NONE;
 }
 
 static void
@@ -247,6 +237,7 @@ show_end(struct train *train)
         cJSON_AddBoolToObject(event, "reached", reached);
         add_number(event, "seconds", seconds);
         cJSON_AddNumberToObject(event, "bytes", train->bytes);
+        add_number(event, "rose_at", p->rose_at ? p->rose_at : NAN);
         print_event(event);
     } else {
         uint64_t last = last_checkpoint(o);
@@ -287,7 +278,16 @@ take_progress(struct train *train, int rank, const cJSON *event)
     if (rank) {
         return;
     }
-    p->loss = team_number(event, "loss");
+    if (progress_rises(p, train->iterations[0], team_number(event, "loss"))) {
+        char *text = message(
+            "stagecoach-trainer train: the loss rises to %.4g by iteration "
+            "%" PRId64 ", from %.4g at %" PRId64 "; expected a lower "
+            "--learning-rate, or --warm-up",
+            p->loss, p->rose_at, p->lowest_loss, p->lowest_at);
+
+        print_line(train, text);
+        free(text);
+    }
     p->accuracy = team_number(event, "accuracy");
     if (train->ended) {
         p->iteration = train->iterations[0];

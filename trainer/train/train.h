@@ -17,4 +17,8 @@ struct options;
  */
 int train_command(const struct options *);
 
+/* "evaluate" and "export": a checkpoint's loss and accuracy on standard
+ * output, or its weights in a file.  Returns NULL or a message. */
+char *weights_command(const struct options *);
+
 #endif /* trainer/train/train.h */

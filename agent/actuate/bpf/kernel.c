@@ -158,7 +158,7 @@ see_link(const struct nlmsghdr *nlh, void *seen)
 /* Requests the qdiscs of an interface, and then of the interface below it,
  * until one has queues. */
 static int
-look(struct route_socket *rs, int ifindex, struct seen *s)
+scan(struct route_socket *rs, int ifindex, struct seen *s)
 {
     for (int depth = 0; depth < MAX_DEPTH && ifindex; depth++) {
         int error;
@@ -222,7 +222,7 @@ uplink_queues_find(struct route_socket *rs, int ifindex, uint8_t levels,
 {
     uint32_t priorities[N_PRIORITIES];
     struct seen s = { .ifindex = 0 };
-    int error = look(rs, ifindex, &s);
+    int error = scan(rs, ifindex, &s);
 
     memset(q, 0, sizeof *q);
     if (s.has_ours) {
@@ -261,7 +261,7 @@ struct kernel_actuator {
     struct route_socket *rs; /* NULL if it could not be opened. */
     struct shash queues;     /* struct uplink_queues by uplink. */
     uint8_t levels;          /* As in struct actuator_wanted. */
-    long long next_look;     /* At the queues. */
+    long long next_scan;     /* At the queues. */
     struct slot_changes changes;
     struct traffic counted;
     struct kernel_bursts *bursts[IDENTITY_SLOTS];
@@ -359,7 +359,7 @@ kernel_set(struct actuator *a, const struct actuator_wanted *wanted)
     s->level_dscps = wanted->control.levels;
     if (k->levels != wanted->levels) {
         k->levels = wanted->levels;
-        k->next_look = 0;
+        k->next_scan = 0;
     }
     s->lease_until = left ? now_ns() + left * 1000000ull : 0;
 }
@@ -368,7 +368,7 @@ kernel_set(struct actuator *a, const struct actuator_wanted *wanted)
 
 /* Gives packets the priorities that the queues of an uplink know now. */
 static void
-look_at_queues(const char *iface, int ifindex, void *k_)
+scan_queues(const char *iface, int ifindex, void *k_)
 {
     struct kernel_actuator *k = k_;
     struct uplink_queues new, *old = shash_find_data(&k->queues, iface);
@@ -391,7 +391,7 @@ look_at_queues(const char *iface, int ifindex, void *k_)
 
 /* Queues are nothing to one that only counts. */
 static bool
-looks_at_queues(const struct kernel_actuator *k)
+scans_queues(const struct kernel_actuator *k)
 {
     return k->rs && identity_settings(k->identity)->mode != IDENTITY_COUNTS;
 }
@@ -518,9 +518,9 @@ kernel_run(struct actuator *a)
         write_rows(k);
         k->next_count = now; /* Counters of new slots begin at 0. */
     }
-    if (looks_at_queues(k) && now >= k->next_look) {
-        k->next_look = now + QUEUES_MS;
-        identity_for_each_uplink(k->identity, look_at_queues, k);
+    if (scans_queues(k) && now >= k->next_scan) {
+        k->next_scan = now + QUEUES_MS;
+        identity_for_each_uplink(k->identity, scan_queues, k);
     }
     if (now >= k->next_count) {
         k->next_count = now + COUNT_MS;
@@ -534,8 +534,8 @@ kernel_wait(const struct actuator *a)
     const struct kernel_actuator *k = kernel_actuator_cast(a);
 
     poll_timer_wait_until(k->base.changed ? 0 : k->next_count);
-    if (looks_at_queues(k)) {
-        poll_timer_wait_until(k->next_look);
+    if (scans_queues(k)) {
+        poll_timer_wait_until(k->next_scan);
     }
 }
 
@@ -586,7 +586,7 @@ kernel_actuator_create(struct identity *identity,
     int error = route_socket_open(-1, &k->rs);
 
     if (error) {
-        VLOG_WARN("cannot look at the queues of uplinks, only switches order "
+        VLOG_WARN("cannot read the queues of uplinks, only switches order "
                   "(%s)",
                   ovs_strerror(error));
     }

@@ -8,7 +8,7 @@
  * A socket keeps its maker (struct identity_owner), not its job: cgroups,
  * namespace and process are facts, while jobs come and go.  The agent writes
  * what belongs to which job in the maps of claims, and raises the epoch; with
- * its next packet, a socket looks its job up again.
+ * its next packet, a socket gets its job by a new lookup.
  *
  * The arrays are mapped into the agent's memory, which reads counters and
  * writes rows without a system call; their elements have a multiple of 8
@@ -18,7 +18,7 @@
 
 #define IDENTITY_SLOTS 1024 /* As SHIM_MAX_SLOTS; 0 is no job. */
 #define IDENTITY_MARK_BITS                                                \
-    11                      /* A bit that is 1 if answers are of the slot \
+    11                      /* A bit that is 1 if replies are of the slot \
                              * too, then the slot. */
 #define IDENTITY_NO_MARK 32 /* 'mark_shift' without bits of the mark. */
 
@@ -31,7 +31,7 @@
 
 /* Least time between questions about a process: it may have executed another
  * program, or another process has its id. */
-#define IDENTITY_ASK_NS 5000000000ull
+#define IDENTITY_QUESTION_NS 5000000000ull
 
 /* What a packet gets at an uplink. */
 enum identity_mode {
@@ -114,7 +114,7 @@ struct identity_pod {
 };
 
 /* Map "sent": bytes that a slot has sent to an address, for as many addresses
- * as 'max_pairs' of the settings between two looks of the agent. */
+ * as 'max_pairs' of the settings between two scans of the agent. */
 #define IDENTITY_PAIRS 16384
 struct identity_pair {
     __u8 remote[16]; /* IPv6, an IPv4 address mapped. */

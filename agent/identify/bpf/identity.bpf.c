@@ -36,7 +36,7 @@
 #define LOOPBACK 1 /* Index of "lo" in every namespace. */
 #define N_CLAIMS 65536
 #define N_QUEUES 512
-#define N_PROCESSES_ASKED 8192
+#define N_QUESTIONS 8192
 #define QUESTIONS_SIZE 65536 /* Bytes. */
 
 enum direction { SENT, RECEIVED };
@@ -119,10 +119,10 @@ struct {
  * on the stack. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, N_PROCESSES_ASKED);
+    __uint(max_entries, N_QUESTIONS);
     __type(key, __u64);
     __type(value, __u64);
-} asked SEC(".maps");
+} questioned SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -146,17 +146,17 @@ get_settings(void)
 
 /* Sockets. */
 
-/* Asks the agent about a process, unless it has just done so.  Many processes
- * of one user can fill the ring: the agent then finds a count of lost
- * questions, and inspects all processes. */
+/* Sends the agent a question about a process, unless it has just done so. Many
+ * processes of one user can fill the ring: the agent then finds a count of
+ * lost questions, and inspects all processes. */
 static __always_inline void
-ask_about(__u32 tgid, __u64 cgroup, __u64 now)
+question_process(__u32 tgid, __u64 cgroup, __u64 now)
 {
     __u64 key = tgid;
-    __u64 *last = bpf_map_lookup_elem(&asked, &key);
+    __u64 *last = bpf_map_lookup_elem(&questioned, &key);
     struct identity_question *question;
 
-    if (last && now - *last < IDENTITY_ASK_NS) {
+    if (last && now - *last < IDENTITY_QUESTION_NS) {
         return;
     }
     question = bpf_ringbuf_reserve(&questions, sizeof *question, 0);
@@ -165,7 +165,7 @@ ask_about(__u32 tgid, __u64 cgroup, __u64 now)
         question->tgid = tgid;
         question->may_copy = 0;
         bpf_ringbuf_submit(question, 0);
-        bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
+        bpf_map_update_elem(&questioned, &key, &now, BPF_ANY);
     } else {
         struct identity_settings *s = get_settings();
 
@@ -203,7 +203,7 @@ stamp(struct identity_owner *owner, __u64 netns)
     claim = bpf_map_lookup_elem(&processes, &tgid);
     if (!claim || now < claim->born || claim->ended
         || (uid && claim->uid != uid)) {
-        ask_about(tgid, bpf_get_current_cgroup_id(), now);
+        question_process(tgid, bpf_get_current_cgroup_id(), now);
     }
 }
 
@@ -221,18 +221,18 @@ stagecoach_sock(struct bpf_sock *sk)
 /* Returns a question about a socket that may copy a connection, and the caller
  * fills in its addresses before it submits it; else NULL. */
 static __always_inline struct identity_copy *
-ask_about_copy(const struct bpf_sock_addr *ctx, const struct bpf_sock *sk)
+question_copy(const struct bpf_sock_addr *ctx, const struct bpf_sock *sk)
 {
     __u32 tgid = bpf_get_current_pid_tgid() >> 32;
     __u64 key = 1ull << 32 | tgid;
     __u64 now = bpf_ktime_get_boot_ns();
-    __u64 *last = bpf_map_lookup_elem(&asked, &key);
+    __u64 *last = bpf_map_lookup_elem(&questioned, &key);
     struct identity_copy *copy;
 
-    if (last && now - *last < IDENTITY_ASK_NS) {
+    if (last && now - *last < IDENTITY_QUESTION_NS) {
         return NULL;
     }
-    bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
+    bpf_map_update_elem(&questioned, &key, &now, BPF_ANY);
     copy = bpf_ringbuf_reserve(&questions, sizeof *copy, 0);
     if (copy) {
         copy->question.cgroup = 0;
@@ -267,7 +267,7 @@ stagecoach_con4(struct bpf_sock_addr *ctx)
     if (!sk || !stamp_connecting(ctx, sk) || !sk->src_ip4) {
         return 1;
     }
-    copy = ask_about_copy(ctx, sk);
+    copy = question_copy(ctx, sk);
     if (copy) {
         copy->local[0] = copy->local[1] = 0;
         copy->remote[0] = copy->remote[1] = 0;
@@ -289,7 +289,7 @@ stagecoach_con6(struct bpf_sock_addr *ctx)
     if (!sk || !stamp_connecting(ctx, sk) || !sk->src_ip6[3]) {
         return 1;
     }
-    copy = ask_about_copy(ctx, sk);
+    copy = question_copy(ctx, sk);
     if (copy) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -608,18 +608,18 @@ is_of_control_port(const struct packet *p, __u32 slot)
            || bpf_map_lookup_elem(&control, &remote);
 }
 
-/* Does the same for a packet of the socket of 'owner', which has the answer
+/* Does the same for a packet of the socket of 'owner', which has the result
  * for its last packet: nearly always the same ports, in the same epoch. */
 static __always_inline bool
 is_control_of(struct identity_owner *owner, const struct packet *p, __u32 slot,
               __u32 epoch)
 {
     __u64 known = owner->control;
-    __u64 asked = (__u64) p->ports[0] << 48 | (__u64) p->ports[1] << 32
-                  | (__u32) (epoch << 1);
+    __u64 wanted = (__u64) p->ports[0] << 48 | (__u64) p->ports[1] << 32
+                   | (__u32) (epoch << 1);
 
-    if (known >> 1 != asked >> 1) {
-        known = asked | is_of_control_port(p, slot);
+    if (known >> 1 != wanted >> 1) {
+        known = wanted | is_of_control_port(p, slot);
         owner->control = known;
     }
     return known & 1;
@@ -715,7 +715,7 @@ give_class(struct __sk_buff *skb, const struct packet *p, __u32 slot)
     return is_default;
 }
 
-/* Returns the index of the interface to which the host would send an answer to
+/* Returns the index of the interface to which the host would send a reply to
  * the packet; 0 if to none, because the source is an address of its own, or
  * because it does not forward.  A global function. */
 __noinline __u32
@@ -760,10 +760,10 @@ is_raw(struct __sk_buff *skb)
     return sk && sk->type == SOCK_RAW;
 }
 
-/* Returns true if an answer to the packet goes back to this interface of a
+/* Returns true if a reply to the packet goes back to this interface of a
  * pod, or to its bridge. */
 static __always_inline bool
-is_answered_at(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
+is_replied_at(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
 {
     const struct identity_pod *pod = bpf_map_lookup_elem(&pods, &ifindex);
     __u32 bridge = 0, back;
@@ -778,31 +778,31 @@ is_answered_at(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
     return back && (back == ifindex || back == bridge);
 }
 
-/* Returns true if an answer to a packet that has its socket comes to that
+/* Returns true if a reply to a packet that has its socket comes to that
  * socket.  A raw socket can write any source, one of IPv6 can be bound to any,
  * and another namespace on the same wire can give itself any. */
 static __always_inline bool
-is_answered(struct __sk_buff *skb, const struct identity_settings *s,
-            const struct packet *p, const struct identity_owner *owner)
+is_replied(struct __sk_buff *skb, const struct identity_settings *s,
+           const struct packet *p, const struct identity_owner *owner)
 {
-    bool away = false;
+    bool foreign = false;
     __u32 back;
 
     if (is_raw(skb)) {
         return false;
     }
     if (owner) {
-        away = owner->netns && owner->netns != s->netns;
+        foreign = owner->netns && owner->netns != s->netns;
     }
-    if (!away && p->family == 4) {
+    if (!foreign && p->family == 4) {
         return true;
     }
     back = way_back(skb, p);
-    return back == skb->ifindex || (!away && !back);
+    return back == skb->ifindex || (!foreign && !back);
 }
 
 /* Pushes the tag of the packet.  The shim must not learn from a source to
- * which answers do not come back. */
+ * which replies do not come back. */
 static __always_inline void
 push_tag(struct __sk_buff *skb, const struct identity_settings *s,
          const struct packet *p, __u32 slot, bool learn)
@@ -839,7 +839,7 @@ stagecoach_out(struct __sk_buff *skb)
     parse(skb, ETH_HLEN, &p);
     owner = owner_of(skb);
     if (owner) {
-        learn = tags && is_answered(skb, s, &p, owner);
+        learn = tags && is_replied(skb, s, &p, owner);
         slot = slot_of_owner(owner, s->epoch);
         if (slot) {
             p.control = is_control_of(owner, &p, slot, s->epoch);
@@ -852,7 +852,7 @@ stagecoach_out(struct __sk_buff *skb)
         if (!slot) {
             from = skb->ingress_ifindex;
             slot = slot_of_interface(from);
-            learn = tags && slot && is_answered_at(skb, &p, from);
+            learn = tags && slot && is_replied_at(skb, &p, from);
         }
         p.control = slot && is_of_control_port(&p, slot);
     }
@@ -899,7 +899,7 @@ stagecoach_pod(struct __sk_buff *skb)
         slot <<= 1;
         if (s->mode == IDENTITY_TAGS) {
             parse(skb, ETH_HLEN, &p);
-            slot |= is_answered_at(skb, &p, skb->ifindex);
+            slot |= is_replied_at(skb, &p, skb->ifindex);
         }
     }
     mark = (skb->mark & ~mask) | slot << (s->mark_shift & 31);

@@ -42,7 +42,7 @@ VLOG_DEFINE_THIS_MODULE(identity);
 extern const unsigned char identity_program[];
 extern const size_t identity_program_size;
 
-#define LOOK_MS 1000      /* Between checks of the interfaces. */
+#define CHECK_MS 1000     /* Between checks of the interfaces. */
 #define CONTROL_GAP_MS 10 /* Between epochs for ports that a job reports. */
 #define MAX_UPLINKS 16
 #define MAX_FDS 4096 /* Of a process, in identity_adopt(). */
@@ -50,7 +50,7 @@ extern const size_t identity_program_size;
 struct uplink {
     char name[IFNAMSIZ];
     int ifindex; /* Where the program was attached, 0: not. */
-    int lock;    /* Socket that keeps other agents away. */
+    int lock;    /* Socket that keeps other agents out. */
 };
 
 struct identity {
@@ -68,7 +68,7 @@ struct identity {
     struct uplink uplinks[MAX_UPLINKS];
     size_t n_uplinks;
     bool observes; /* It changes nothing. */
-    long long next_look;
+    long long next_check;
 };
 
 static const char *const map_names[] = {
@@ -479,7 +479,7 @@ lock_uplink(const char *iface)
 
 /* Attaches the program to the uplink if it is not there. */
 static int
-look_at_uplink(struct identity *id, struct uplink *uplink)
+check_uplink(struct identity *id, struct uplink *uplink)
 {
     int ifindex = if_nametoindex(uplink->name);
     char *pin = pin_of(id->pins, hooks[IDENTITY_OUT].program, ifindex);
@@ -492,11 +492,13 @@ look_at_uplink(struct identity *id, struct uplink *uplink)
 
     free(pin);
     if (!error && !there && uplink->ifindex) {
-        VLOG_WARN("%s: the program that marks packets was gone, it is back",
-                  uplink->name);
+        VLOG_WARN(
+            "%s: the program that marks packets had been removed, it is back",
+            uplink->name);
     }
     if (uplink->ifindex != ifindex) {
-        identity_set_priorities(id, uplink->ifindex, NULL); /* It has gone. */
+        identity_set_priorities(id, uplink->ifindex,
+                                NULL); /* It was removed. */
     }
     uplink->ifindex = error ? 0 : ifindex;
     return error;
@@ -521,7 +523,7 @@ identity_add_uplink(struct identity *id, const char *iface)
     }
     *uplink = (struct uplink){ .lock = lock };
     ovs_strzcpy(uplink->name, iface, sizeof uplink->name);
-    error = look_at_uplink(id, uplink);
+    error = check_uplink(id, uplink);
     if (error && error != ENODEV) {
         close(lock);
         return xasprintf("%s: cannot attach a program (%s)", iface,
@@ -567,13 +569,13 @@ identity_run(struct identity *id, long long now)
         id->next_control = now + CONTROL_GAP_MS;
         identity_raise_epoch(id);
     }
-    if (now < id->next_look) {
+    if (now < id->next_check) {
         return;
     }
-    id->next_look = now + LOOK_MS;
+    id->next_check = now + CHECK_MS;
     for (size_t i = 0; i < id->n_uplinks; i++) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-        int error = look_at_uplink(id, &id->uplinks[i]);
+        int error = check_uplink(id, &id->uplinks[i]);
 
         if (error) {
             VLOG_WARN_RL(&rl, "%s: no program marks its packets (%s)",
@@ -583,11 +585,11 @@ identity_run(struct identity *id, long long now)
 }
 
 bool
-identity_look(struct identity *id, const char *iface)
+identity_recheck(struct identity *id, const char *iface)
 {
     for (size_t i = 0; i < id->n_uplinks; i++) {
         if (!strcmp(id->uplinks[i].name, iface)) {
-            id->next_look = 0;
+            id->next_check = 0;
             return true;
         }
     }
@@ -601,7 +603,7 @@ identity_wait(const struct identity *id)
         poll_timer_wait_until(id->next_control);
     }
     if (id->ring) {
-        poll_timer_wait_until(id->next_look);
+        poll_timer_wait_until(id->next_check);
         poll_fd_wait(identity_question_fd(id), POLLIN);
     }
 }
@@ -758,10 +760,10 @@ int
 identity_add_netns(struct identity *id, const char *path, uint64_t *cookiep)
 {
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    int away = open(path, O_RDONLY | O_CLOEXEC);
+    int other = open(path, O_RDONLY | O_CLOEXEC);
     int error = 0;
 
-    if (home < 0 || away < 0 || setns(away, CLONE_NEWNET)) {
+    if (home < 0 || other < 0 || setns(other, CLONE_NEWNET)) {
         error = errno;
     } else {
         uint32_t key;
@@ -769,14 +771,14 @@ identity_add_netns(struct identity *id, const char *path, uint64_t *cookiep)
         *cookiep = own_cookie();
         /* The thread must not continue in the wrong namespace. */
         ovs_assert(!setns(home, CLONE_NEWNET));
-        key = netns_id(away) + 1;
+        key = netns_id(other) + 1;
         if (key && *cookiep != id->settings->netns) {
             bpf_map_update_elem(map_fd(id, "netns_ids"), &key, cookiep,
                                 BPF_ANY);
         }
     }
     close(home);
-    close(away);
+    close(other);
     return error;
 }
 

@@ -23,7 +23,7 @@
  * the network namespace of the interface.
  *
  * For a shim, a tag has the bit SLOT_TAG_NO_LEARN, unless the host would route
- * an answer back to the sender of the packet: with it, received packets of the
+ * a reply back to the sender of the packet: with it, received packets of the
  * flow are not attributed to the slot.  So a host with pods must forward.
  *
  * All maps, and programs where the kernel has links for them, are pinned: they
@@ -114,17 +114,18 @@ int identity_add_pod(struct identity *, int ifindex, enum identity_hook,
 /* Returns true if the kernel merges packets that the interface receives. */
 bool identity_has_gro(const char *iface);
 
-/* Forgets the program, and what is known of the interface, which has gone. */
+/* Forgets the program, and what is known of the interface, which was removed.
+ */
 void identity_remove_pod(struct identity *, int ifindex);
 
-/* Once a second, and after identity_look(): attaches the programs again that
- * another program has removed, and those of interfaces that were created
+/* Once a second, and after identity_recheck(): attaches the programs again
+ * that another program has removed, and those of interfaces that were created
  * again. */
 void identity_run(struct identity *, long long now);
 void identity_wait(const struct identity *);
 
 /* Returns false if the interface is no uplink. */
-bool identity_look(struct identity *, const char *iface);
+bool identity_recheck(struct identity *, const char *iface);
 
 /* What the maps have.  Writers use whole assignments of a member. */
 struct identity_settings *identity_settings(struct identity *);
@@ -132,8 +133,9 @@ struct identity_row *identity_rows(struct identity *);
 struct identity_traffic *identity_traffic(struct identity *);
 
 /* Set claims, by one system call, or remove one.  They count after
- * identity_raise_epoch(), by which sockets look their slots up again.  Return
- * 0 or a positive errno, for the claim after the '*setp' that are set. */
+ * identity_raise_epoch(), by which sockets repeat the lookup of their slots.
+ * Return 0 or a positive errno, for the claim after the '*setp' that are set.
+ */
 int identity_set_claims(struct identity *, enum identity_map,
                         const uint64_t ids[], const struct identity_claim[],
                         size_t n, size_t *setp);

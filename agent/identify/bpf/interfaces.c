@@ -78,7 +78,8 @@ attach_filter(int program, int ifindex, enum tc_program_place place)
 }
 
 /* Returns true if the pinned link 'fd' is of this interface.  A link of netkit
- * has the index of the other end, in its namespace, and 0 when that is gone.
+ * has the index of the other end, in its namespace, and 0 when that is
+ * removed.
  */
 static bool
 is_of(int fd, int ifindex)
@@ -95,7 +96,7 @@ is_of(int fd, int ifindex)
 }
 
 /* Puts 'program' in place of the pinned link's.  Returns false if there
- * is no link, or of an interface that has gone. */
+ * is no link, or of an interface that was removed. */
 static bool
 replace(int program, int ifindex, const char *pin)
 {
@@ -235,7 +236,7 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
     } else if (nlh->nlmsg_type == RTM_NEWLINK) {
         const char *name = route_attr_string(route_attr(nlh, IFLA_IFNAME));
 
-        if (!identity_look(pods->identity, name)) {
+        if (!identity_recheck(pods->identity, name)) {
             attach_to_pod(pods, name, nlh);
         }
     }
@@ -244,7 +245,7 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
 
 /* Checks all interfaces. */
 static int
-look(struct pods *pods)
+scan_pods(struct pods *pods)
 {
     struct route_socket *rs;
     int error = route_socket_open(-1, &rs);
@@ -271,13 +272,13 @@ pods_create(struct identity *identity, struct pods **podsp)
                                  sizeof group)) {
         error = errno;
     }
-    error = error ? error : look(pods);
+    error = error ? error : scan_pods(pods);
     if (error) {
         pods_destroy(pods);
         pods = NULL;
     }
     *podsp = pods;
-    return error ? xasprintf("cannot look at the interfaces of pods (%s)",
+    return error ? xasprintf("cannot scan the interfaces of pods (%s)",
                              ovs_strerror(error))
                  : NULL;
 }
@@ -306,7 +307,7 @@ pods_run(struct pods *pods)
         }
         mnl_cb_run(pods->message, n, 0, 0, see_link, pods);
     }
-    if (pods && pods->missed && !look(pods)) {
+    if (pods && pods->missed && !scan_pods(pods)) {
         pods->missed = false;
     }
 }

@@ -19,7 +19,7 @@
 #include "wire/agent-call.h"
 #include "wire/hold-page.h"
 
-#define LOOK_MS 1000         /* Between two looks at the name of the page. */
+#define LOOKUP_MS 1000       /* Between two lookups of the name of the page. */
 #define REPORTING UINT64_MAX /* Of 'next_report': a thread does. */
 
 static struct {
@@ -37,8 +37,8 @@ static struct {
     const struct hold_page *_Atomic page;
 
     /* Of the thread that reports. */
-    uint64_t next_look; /* In ms. */
-    ino_t inode;        /* Of the page. */
+    uint64_t next_lookup; /* In ms. */
+    ino_t inode;          /* Of the page. */
 } door = { .fd = -1, .counted = -1 };
 
 static uint64_t
@@ -79,10 +79,10 @@ look_up_page(uint64_t now)
     void *page;
     int fd;
 
-    if (door.page && now < door.next_look) {
+    if (door.page && now < door.next_lookup) {
         return;
     }
-    door.next_look = now + LOOK_MS;
+    door.next_lookup = now + LOOKUP_MS;
     if (stat(door.page_name, &s) || s.st_ino == door.inode
         || s.st_size < HOLD_PAGE_BYTES) {
         return;

@@ -3,7 +3,7 @@
 /* Network plug-in of NCCL that holds the sends of a job back (experimental).
  *
  * It wraps the plug-in that STAGECOACH_NCCL_NET names, in the version of the
- * interface that NCCL asks for, 8 to 12: NCCL gets a copy of that plug-in's
+ * interface that NCCL requests, 8 to 12: NCCL gets a copy of that plug-in's
  * table, in which two functions are replaced.  "init" has the copy completed,
  * because a plug-in may fill its own table then.  "isend" returns success
  * without a request while the agent holds the job (wire/hold-page.h); NCCL
@@ -11,7 +11,7 @@
  * continues.  Nothing else is touched: the name is the inner plug-in's, so
  * NCCL_NET selects it as before.
  *
- * NCCL looks for the newest version first.  A symbol with a resolver exists
+ * NCCL searches the newest version first.  A symbol with a resolver exists
  * as the inner plug-in's does: where that has no version 12, dlsym() returns
  * NULL for ours, and NCCL tries version 11.  The tables of collectives in the
  * network and of transfers by the GPU are passed on.  The transports in NCCL

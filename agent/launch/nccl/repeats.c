@@ -23,9 +23,9 @@ explained(const struct repeats *r, uint64_t known, uint64_t period)
     return i;
 }
 
-/* Looks for a period that holds. */
+/* Searches a period that holds. */
 static void
-look(struct repeats *r)
+find_period(struct repeats *r)
 {
     uint64_t known = r->n < REPEATS_WINDOW ? r->n : REPEATS_WINDOW;
     uint64_t best = 0, most = 0;
@@ -62,7 +62,7 @@ repeats_add(struct repeats *r, uint64_t symbol)
         r->run++;
     } else {
         r->lost = 1;
-        look(r);
+        find_period(r);
     }
     if (!r->period || r->n < REPEATS_LEAST) {
         return -1;

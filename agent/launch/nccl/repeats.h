@@ -18,7 +18,7 @@
  * A period is believed when it has occurred three times and explains half of
  * what is known.  Of several, the one that explains most is right, and of
  * those the shortest: parts of an iteration repeat too, but not across its
- * end.  If a period ends sooner than its successor takes, it was such a part,
+ * end.  If a period ends sooner than the next one takes, it was such a part,
  * and all calls count by the new one.  Calls that do not repeat, such as those
  * of an evaluation, count as parts of an iteration.  If an iteration is one
  * call many times, each of them counts as one.

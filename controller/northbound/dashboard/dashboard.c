@@ -23,7 +23,7 @@
 #define MAX_ROWS_SHOWN 200      /* Stages; the rest is counted. */
 #define MAX_JOBS_SHOWN 8        /* Jobs of a stage; the rest is counted. */
 
-/* Headers of each answer: all resources come from this server, and no other
+/* Headers of each reply: all resources come from this server, and no other
  * site may embed the page. */
 static const struct {
     const char *name, *value;
@@ -476,8 +476,8 @@ send_file(struct MHD_Connection *mc, const struct ui_file *file)
 
 /* Replies to a request for 'path', for which dashboard_owns() is true. */
 enum MHD_Result
-dashboard_answer(const struct controller *ctl, struct MHD_Connection *mc,
-                 const char *path)
+dashboard_reply(const struct controller *ctl, struct MHD_Connection *mc,
+                const char *path)
 {
     struct ds html = DS_EMPTY_INITIALIZER;
     size_t n;

@@ -13,13 +13,13 @@
  * charts and updates; they read the same "/v1/" as all clients.
  *
  * The page loads nothing from other sites and changes nothing: the
- * Content-Security-Policy of each answer forbids the former, and the page has
+ * Content-Security-Policy of each reply forbids the former, and the page has
  * no form.
  *
  * For a request of 'path':
  *
  *    if (dashboard_owns(path) && ...it is GET or HEAD without a body...) {
- *        return dashboard_answer(ctl, connection, path);
+ *        return dashboard_reply(ctl, connection, path);
  *    }
  *
  * No state.  Main thread only. */
@@ -33,8 +33,8 @@ struct ds;
 struct json;
 
 bool dashboard_owns(const char *path);
-enum MHD_Result dashboard_answer(const struct controller *,
-                                 struct MHD_Connection *, const char *path);
+enum MHD_Result dashboard_reply(const struct controller *,
+                                struct MHD_Connection *, const char *path);
 
 /* Appends alarms, state and order to 'html', from the JSON of the views. */
 void dashboard_put_state(struct ds *html, const struct json *status,

@@ -76,35 +76,37 @@ rest_path_quote(const char *path)
     return quote;
 }
 
-/* Returns the answer 'json'; takes ownership of 'json'. */
-struct rest_answer
-rest_answer_json(struct json *json)
+/* Returns the reply 'json'; takes ownership of 'json'. */
+struct rest_reply
+rest_reply_json(struct json *json)
 {
-    return (struct rest_answer) { .status = MHD_HTTP_OK, .json = json };
+    return (struct rest_reply){ .status = MHD_HTTP_OK, .json = json };
 }
 
-/* Returns the answer 'text' of MIME type 'type'; takes ownership of 'text'. */
-struct rest_answer
-rest_answer_text(const char *type, char *text)
+/* Returns the reply 'text' of MIME type 'type'; takes ownership of 'text'. */
+struct rest_reply
+rest_reply_text(const char *type, char *text)
 {
-    return (struct rest_answer) {
-        .status = MHD_HTTP_OK, .text = text, .type = type,
+    return (struct rest_reply){
+        .status = MHD_HTTP_OK,
+        .text = text,
+        .type = type,
     };
 }
 
 /* Returns an error; takes ownership of 'message', "PLACE: WHAT, what is
  * allowed". */
-struct rest_answer
-rest_answer_message(unsigned int status, char *message)
+struct rest_reply
+rest_reply_message(unsigned int status, char *message)
 {
     struct json *json = json_object_create();
 
     json_object_put(json, "error", json_string_create_nocopy(message));
-    return (struct rest_answer) { .status = status, .json = json };
+    return (struct rest_reply){ .status = status, .json = json };
 }
 
-struct rest_answer
-rest_answer_error(unsigned int status, const char *format, ...)
+struct rest_reply
+rest_reply_error(unsigned int status, const char *format, ...)
 {
     va_list args;
     char *message;
@@ -112,57 +114,57 @@ rest_answer_error(unsigned int status, const char *format, ...)
     va_start(args, format);
     message = xvasprintf(format, args);
     va_end(args);
-    return rest_answer_message(status, message);
+    return rest_reply_message(status, message);
 }
 
 static bool
-add_headers(struct MHD_Response *response, const struct rest_answer *answer)
+add_headers(struct MHD_Response *response, const struct rest_reply *reply)
 {
-    const char *type = answer->json ? "application/json" : answer->type;
+    const char *type = reply->json ? "application/json" : reply->type;
 
     return (
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type)
         && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
                                    "no-store")
-        && (!answer->allow
+        && (!reply->allow
             || MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
-                                       answer->allow))
-        && (answer->status == MHD_HTTP_OK
+                                       reply->allow))
+        && (reply->status == MHD_HTTP_OK
             || MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION,
                                        "close")));
 }
 
-/* Sends and uninitializes 'answer'.  An error closes the connection, because
+/* Sends and uninitializes 'reply'.  An error closes the connection, because
  * the rest of the request may not have been read. */
 enum MHD_Result
-rest_answer_send(struct MHD_Connection *mc, struct rest_answer *answer)
+rest_reply_send(struct MHD_Connection *mc, struct rest_reply *reply)
 {
     enum MHD_Result result = MHD_NO;
     struct MHD_Response *response;
     char *text;
 
-    text = (answer->json ? json_to_string(answer->json, JSSF_SORT)
-            : xstrdup(answer->text));
+    text = (reply->json ? json_to_string(reply->json, JSSF_SORT)
+                        : xstrdup(reply->text));
     response = MHD_create_response_from_buffer(strlen(text), text,
                                                MHD_RESPMEM_MUST_FREE);
     if (!response) {
         free(text);
     } else {
-        if (add_headers(response, answer)) {
-            result = MHD_queue_response(mc, answer->status, response);
+        if (add_headers(response, reply)) {
+            result = MHD_queue_response(mc, reply->status, response);
         }
         MHD_destroy_response(response);
     }
-    rest_answer_uninit(answer);
+    rest_reply_uninit(reply);
     return result;
 }
 
 void
-rest_answer_uninit(struct rest_answer *answer)
+rest_reply_uninit(struct rest_reply *reply)
 {
-    json_destroy(answer->json);
-    free(answer->text);
-    *answer = (struct rest_answer) { .status = 0 };
+    json_destroy(reply->json);
+    free(reply->text);
+    *reply = (struct rest_reply){ .status = 0 };
 }
 
 #define COJOB "/v1/cojobs/{cojob}"
@@ -175,21 +177,21 @@ struct rest_route {
     const char *path;           /* Pattern for rest_path_match(). */
     enum peer_role role;        /* That a client must have at least. */
     const char *query[3];       /* Allowed query parameters, then NULL. */
-    struct rest_answer (*handle)(struct rest_request *);        /* Or NULL. */
+    struct rest_reply (*handle)(struct rest_request *); /* Or NULL. */
     enum intent_kind kind;      /* Change to prepare if 'handle' is null. */
 };
 
-/* Handlers.  An answer with status 0 means that the request's 'edit' is to be
+/* Handlers.  A reply with status 0 means that the request's 'edit' is to be
  * written first. */
 
-/* An answer shows that the main loop runs. */
-static struct rest_answer
+/* A reply shows that the main loop runs. */
+static struct rest_reply
 get_healthz(struct rest_request *r OVS_UNUSED)
 {
-    return rest_answer_text("text/plain", xstrdup("ok\n"));
+    return rest_reply_text("text/plain", xstrdup("ok\n"));
 }
 
-static struct rest_answer
+static struct rest_reply
 get_readyz(struct rest_request *r)
 {
     const char *missing = (!intent_db_answers(r->ctl->intent) ? "intent"
@@ -198,26 +200,25 @@ get_readyz(struct rest_request *r)
     struct json *json;
 
     if (missing) {
-        return rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-                                 "/readyz: the %s database is disconnected, "
-                                 "\"active\" with both databases is ready",
-                                 missing);
+        return rest_reply_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                                "/readyz: the %s database is disconnected, "
+                                "\"active\" with both databases is ready",
+                                missing);
     } else if (!intent_db_is_active(r->ctl->intent)) {
-        return rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-                                 "/readyz: the controller is \"%s\", "
-                                 "\"active\" with both databases is ready",
-                                 intent_db_state(r->ctl->intent));
+        return rest_reply_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                                "/readyz: the controller is \"%s\", "
+                                "\"active\" with both databases is ready",
+                                intent_db_state(r->ctl->intent));
     }
     json = json_object_create();
     json_put_boolean(json, "ready", true);
-    return rest_answer_json(json);
+    return rest_reply_json(json);
 }
 
-static struct rest_answer
+static struct rest_reply
 get_metrics(struct rest_request *r)
 {
-    return rest_answer_text(METRICS_TYPE,
-                            metrics_to_string(r->ctl, r->counts));
+    return rest_reply_text(METRICS_TYPE, metrics_to_string(r->ctl, r->counts));
 }
 
 static char *
@@ -226,21 +227,21 @@ job_name(const struct rest_request *r)
     return xasprintf("%s/%s", r->args[0], r->args[1]);
 }
 
-/* Returns the answer 'json' if 'error' is null, otherwise an error with
+/* Returns the reply 'json' if 'error' is null, otherwise an error with
  * 'status'.  Frees 'error'. */
-static struct rest_answer
-answer_unless(char *error, unsigned int status, const char *place,
-              struct json *json)
+static struct rest_reply
+reply_unless(char *error, unsigned int status, const char *place,
+             struct json *json)
 {
-    struct rest_answer answer =
-        (error ? rest_answer_error(status, "%s%s", place, error)
-               : rest_answer_json(json));
+    struct rest_reply reply =
+        (error ? rest_reply_error(status, "%s%s", place, error)
+               : rest_reply_json(json));
 
     free(error);
-    return answer;
+    return reply;
 }
 
-static struct rest_answer
+static struct rest_reply
 get_explain(struct rest_request *r)
 {
     char *job = job_name(r);
@@ -248,10 +249,10 @@ get_explain(struct rest_request *r)
     char *error = control_explain(r->ctl, job, &json);
 
     free(job);
-    return answer_unless(error, MHD_HTTP_NOT_FOUND, "/v1/explain/", json);
+    return reply_unless(error, MHD_HTTP_NOT_FOUND, "/v1/explain/", json);
 }
 
-static struct rest_answer
+static struct rest_reply
 get_history(struct rest_request *r)
 {
     const char *since = r->query(r->query_aux, "since");
@@ -259,45 +260,46 @@ get_history(struct rest_request *r)
     char *error = control_history(r->ctl, r->args[0], since ? since : "0",
                                   r->query(r->query_aux, "limit"), &json);
 
-    return answer_unless(error, r->ctl->history ? MHD_HTTP_BAD_REQUEST
-                         : MHD_HTTP_NOT_FOUND, "/v1/history: ", json);
+    return reply_unless(
+        error, r->ctl->history ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_NOT_FOUND,
+        "/v1/history: ", json);
 }
 
-static struct rest_answer
+static struct rest_reply
 get_rollout(struct rest_request *r)
 {
-    return rest_answer_json(rollout_report(r->ctl));
+    return rest_reply_json(rollout_report(r->ctl));
 }
 
-/* Returns the answer 'json', or status 404 if it is null. */
-static struct rest_answer
-answer_or_404(const struct rest_request *r, struct json *json)
+/* Returns the reply 'json', or status 404 if it is null. */
+static struct rest_reply
+reply_or_404(const struct rest_request *r, struct json *json)
 {
-    return (json ? rest_answer_json(json)
-                 : rest_answer_error(MHD_HTTP_NOT_FOUND,
-                                     "%.*s: unknown; expected what has "
-                                     "begun",
-                                     REST_MAX_QUOTE, r->path));
+    return (json ? rest_reply_json(json)
+                 : rest_reply_error(MHD_HTTP_NOT_FOUND,
+                                    "%.*s: unknown; expected what has "
+                                    "begun",
+                                    REST_MAX_QUOTE, r->path));
 }
 
-static struct rest_answer
+static struct rest_reply
 get_cojob(struct rest_request *r)
 {
-    return answer_or_404(r, cojobs_report_cojob(r->ctl->cluster, r->args[0]));
+    return reply_or_404(r, cojobs_report_cojob(r->ctl->cluster, r->args[0]));
 }
 
-static struct rest_answer
+static struct rest_reply
 get_job(struct rest_request *r)
 {
     char *name = job_name(r);
     struct json *json = cojobs_report_job(r->ctl->cluster, name);
 
     free(name);
-    return answer_or_404(r, json);
+    return reply_or_404(r, json);
 }
 
 /* Reads the change of 'kind' from the path and body of 'r' into 'r->edit'. */
-static struct rest_answer
+static struct rest_reply
 prepare_change(struct rest_request *r, enum intent_kind kind,
                const char *outcome)
 {
@@ -306,10 +308,10 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
 
     if (kind >= INTENT_STAGE_BEGIN
         && (!str_to_uint(r->args[1], 10, &rung) || rung > REST_MAX_RUNG)) {
-        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
-                                 "/rung: \"%s\" is no "
-                                 "rung; expected 0 to %d",
-                                 r->args[1], REST_MAX_RUNG);
+        return rest_reply_error(MHD_HTTP_BAD_REQUEST,
+                                "/rung: \"%s\" is no "
+                                "rung; expected 0 to %d",
+                                r->args[1], REST_MAX_RUNG);
     }
     error = rest_body_edit(kind, r->body, r->body_size, &r->edit);
     if (!error) {
@@ -331,17 +333,17 @@ prepare_change(struct rest_request *r, enum intent_kind kind,
         }
     }
     if (error) {
-        return rest_answer_message(status, error);
+        return rest_reply_message(status, error);
     }
-    return (struct rest_answer) { .status = 0 };
+    return (struct rest_reply){ .status = 0 };
 }
 
-static struct rest_answer
+static struct rest_reply
 delete_job(struct rest_request *r)
 {
     static const char *const outcomes[] = { "done", "stopped", "failed" };
     const char *outcome = r->query(r->query_aux, "outcome");
-    struct rest_answer answer;
+    struct rest_reply reply;
     char *quote;
 
     for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
@@ -350,16 +352,16 @@ delete_job(struct rest_request *r)
         }
     }
     quote = rest_path_quote(outcome);
-    answer = rest_answer_error(MHD_HTTP_BAD_REQUEST,
-                               "/outcome: \"%s\" is "
-                               "none; expected done, stopped or failed",
-                               quote);
+    reply = rest_reply_error(MHD_HTTP_BAD_REQUEST,
+                             "/outcome: \"%s\" is "
+                             "none; expected done, stopped or failed",
+                             quote);
     free(quote);
-    return answer;
+    return reply;
 }
 
-/* Progress is not stored in a database, so it is answered at once. */
-static struct rest_answer
+/* Progress is not stored in a database, so its reply is sent at once. */
+static struct rest_reply
 post_progress(struct rest_request *r)
 {
     struct progress p;
@@ -370,16 +372,16 @@ post_progress(struct rest_request *r)
 
     error = rest_body_progress(r->body, r->body_size, &p);
     if (error) {
-        return rest_answer_message(MHD_HTTP_BAD_REQUEST, error);
+        return rest_reply_message(MHD_HTTP_BAD_REQUEST, error);
     }
     name = job_name(r);
     job = shash_find_data(&r->ctl->cluster->jobs, name);
     free(name);
     if (job && !peer_may_change(r->peer, job->cojob->owner, job->cojob->uid)) {
-        return rest_answer_error(MHD_HTTP_FORBIDDEN,
-                                 "%s: the job is not of %s; expected its "
-                                 "owner or an operator",
-                                 r->path, r->peer->actor);
+        return rest_reply_error(MHD_HTTP_FORBIDDEN,
+                                "%s: the job is not of %s; expected its "
+                                "owner or an operator",
+                                r->path, r->peer->actor);
     }
     if (job) {
         admitted = demand_progress(
@@ -388,20 +390,21 @@ post_progress(struct rest_request *r)
         r->counts->incomplete += p.left_out;
     }
     if (!admitted) {
-        return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/iteration: "
-                                 "%"PRId64" is more than the job can have "
-                                 "done, it was at %"PRId64, p.iteration,
-                                 job->iteration);
+        return rest_reply_error(MHD_HTTP_BAD_REQUEST,
+                                "/iteration: "
+                                "%" PRId64 " is more than the job can have "
+                                "done, it was at %" PRId64,
+                                p.iteration, job->iteration);
     }
     json = job ? json_object_create() : NULL;
     if (json) {
         json_object_put_string(json, "job", job->full_name);
         json_put_integer(json, "iteration", job->iteration);
     }
-    return answer_or_404(r, json);
+    return reply_or_404(r, json);
 }
 
-static struct rest_answer get_index(struct rest_request *);
+static struct rest_reply get_index(struct rest_request *);
 
 static const struct rest_route routes[] = {
     { "GET", "/v1", PEER_READ, { NULL }, get_index },
@@ -443,8 +446,8 @@ is_method(const struct rest_route *route, const char *method)
             || (!strcmp(route->method, "GET") && !strcmp(method, "HEAD")));
 }
 
-static struct rest_answer
-answer_not_found(const char *path)
+static struct rest_reply
+reply_not_found(const char *path)
 {
     struct ds message = DS_EMPTY_INITIALIZER;
     struct sset seen = SSET_INITIALIZER(&seen);
@@ -462,31 +465,31 @@ answer_not_found(const char *path)
     }
     sset_destroy(&seen);
     free(quote);
-    return rest_answer_message(MHD_HTTP_NOT_FOUND, ds_steal_cstr(&message));
+    return rest_reply_message(MHD_HTTP_NOT_FOUND, ds_steal_cstr(&message));
 }
 
 /* 'methods' is the set of methods of the path: 1 (GET), 2 (PUT and DELETE), 4
  * (POST). */
-static struct rest_answer
-answer_not_allowed(const struct rest_request *r, unsigned int methods)
+static struct rest_reply
+reply_not_allowed(const struct rest_request *r, unsigned int methods)
 {
     static const char *const sets[] = {
         [1] = "GET, HEAD", [2] = "PUT, DELETE",
         [1 | 2] = "GET, HEAD, PUT, DELETE", [4] = "POST",
     };
-    struct rest_answer answer;
+    struct rest_reply reply;
 
-    answer = rest_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED,
-                               "%s: %.16s is not for this; expected %s",
-                               r->path, r->method, sets[methods]);
-    answer.allow = sets[methods];
-    return answer;
+    reply = rest_reply_error(MHD_HTTP_METHOD_NOT_ALLOWED,
+                             "%s: %.16s is not for this; expected %s", r->path,
+                             r->method, sets[methods]);
+    reply.allow = sets[methods];
+    return reply;
 }
 
 /* Returns the route of 'r' and fills in 'r->args', or returns NULL and stores
- * an error in '*answer'. */
+ * an error in '*reply'. */
 static const struct rest_route *
-find_route(struct rest_request *r, struct rest_answer *answer)
+find_route(struct rest_request *r, struct rest_reply *reply)
 {
     unsigned int methods = 0;
 
@@ -509,8 +512,8 @@ find_route(struct rest_request *r, struct rest_answer *answer)
                         : !strcmp(route->method, "POST") ? 4 : 2);
         }
     }
-    *answer = (methods ? answer_not_allowed(r, methods)
-               : answer_not_found(r->path));
+    *reply =
+        (methods ? reply_not_allowed(r, methods) : reply_not_found(r->path));
     return NULL;
 }
 
@@ -528,7 +531,7 @@ is_plain(const char *path)
 
 /* Returns status 0 if 'route' allows all parameters of the query of 'r',
  * otherwise an error. */
-static struct rest_answer
+static struct rest_reply
 check_query(const struct rest_request *r, const struct rest_route *route)
 {
     const char *first = route->query[0];
@@ -539,57 +542,56 @@ check_query(const struct rest_request *r, const struct rest_route *route)
         n += r->query(r->query_aux, route->query[i]) != NULL;
     }
     if (n == r->n_query) {
-        return (struct rest_answer) { .status = 0 };
+        return (struct rest_reply){ .status = 0 };
     }
-    return rest_answer_error(MHD_HTTP_BAD_REQUEST,
-                             "%s: the request has a query; expected %s%s%s",
-                             r->path, first ? first : "none",
-                             second ? " or " : "", second ? second : "");
+    return rest_reply_error(MHD_HTTP_BAD_REQUEST,
+                            "%s: the request has a query; expected %s%s%s",
+                            r->path, first ? first : "none",
+                            second ? " or " : "", second ? second : "");
 }
 
-static struct rest_answer
+static struct rest_reply
 route(struct rest_request *r)
 {
-    struct rest_answer answer;
+    struct rest_reply reply;
     const struct rest_route *route;
 
     if (!is_plain(r->path)) {
-        return answer_not_found(r->path);
+        return reply_not_found(r->path);
     }
-    route = find_route(r, &answer);
+    route = find_route(r, &reply);
     if (!route) {
-        return answer;
+        return reply;
     } else if (r->peer->role < route->role) {
-        return rest_answer_error(MHD_HTTP_FORBIDDEN,
-                                 "%s: %s by a client of role %s; expected "
-                                 "role %s",
-                                 r->path, r->method,
-                                 peer_role_names[r->peer->role],
-                                 peer_role_names[route->role]);
+        return rest_reply_error(MHD_HTTP_FORBIDDEN,
+                                "%s: %s by a client of role %s; expected "
+                                "role %s",
+                                r->path, r->method,
+                                peer_role_names[r->peer->role],
+                                peer_role_names[route->role]);
     } else if (r->body_size && *route->method != 'P') {
-        return rest_answer_error(MHD_HTTP_CONTENT_TOO_LARGE,
-                                 "%s: the request has a body; expected none",
-                                 r->path);
+        return rest_reply_error(MHD_HTTP_CONTENT_TOO_LARGE,
+                                "%s: the request has a body; expected none",
+                                r->path);
     }
-    answer = check_query(r, route);
-    return (answer.status          ? answer
+    reply = check_query(r, route);
+    return (reply.status           ? reply
             : route->handle        ? route->handle(r)
-            : route == &view_route ? rest_answer_json(
+            : route == &view_route ? rest_reply_json(
                   control_build_view(find_view(r->path), r->ctl))
                                    : prepare_change(r, route->kind, NULL));
 }
 
-struct rest_answer
+struct rest_reply
 rest_route(struct rest_request *r)
 {
-    struct rest_answer answer = route(r);
+    struct rest_reply reply = route(r);
 
-    if (answer.status == MHD_HTTP_FORBIDDEN) {
-        owners_refuse(
-            &r->ctl->cluster->owners, r->peer->actor, r->peer->uid,
-            json_string(json_get(answer.json, "error", JSON_STRING)));
+    if (reply.status == MHD_HTTP_FORBIDDEN) {
+        owners_refuse(&r->ctl->cluster->owners, r->peer->actor, r->peer->uid,
+                      json_string(json_get(reply.json, "error", JSON_STRING)));
     }
-    return answer;
+    return reply;
 }
 
 static void
@@ -603,7 +605,7 @@ add_route(struct json *array, const char *method, const char *path)
 }
 
 /* Lists all routes, for clients and for the test of docs/openapi.json. */
-static struct rest_answer
+static struct rest_reply
 get_index(struct rest_request *r OVS_UNUSED)
 {
     struct json *array = json_array_create_empty();
@@ -619,30 +621,30 @@ get_index(struct rest_request *r OVS_UNUSED)
         add_route(array, routes[i].method, routes[i].path);
     }
     json_object_put(json, "routes", array);
-    return rest_answer_json(json);
+    return rest_reply_json(json);
 }
 
-struct rest_answer
+struct rest_reply
 rest_authorize(const struct rest_head *head)
 {
     if (head->has_null) {
-        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
-                                 "/: a null character (%%00) in the path or "
-                                 "the query; expected text");
+        return rest_reply_error(MHD_HTTP_BAD_REQUEST,
+                                "/: a null character (%%00) in the path or "
+                                "the query; expected text");
     } else if (head->is_ambiguous) {
-        return rest_answer_error(MHD_HTTP_BAD_REQUEST,
-                                 "/: the end of the body can be read in two "
-                                 "ways; expected one Content-Length, or "
-                                 "\"Transfer-Encoding: chunked\"");
+        return rest_reply_error(MHD_HTTP_BAD_REQUEST,
+                                "/: the end of the body can be read in two "
+                                "ways; expected one Content-Length, or "
+                                "\"Transfer-Encoding: chunked\"");
     } else if (head->peer->role == PEER_NONE && !head->has_token) {
-        return rest_answer_error(
+        return rest_reply_error(
             MHD_HTTP_FORBIDDEN,
             "/: the client has no role; expected a "
             "certificate of \"stagecoach pki issue client NAME --role read\"");
     } else if (head->host
                && !rest_listen_has_name(head->host, head->certificate)) {
         char *quote = rest_path_quote(head->host);
-        struct rest_answer answer = rest_answer_error(
+        struct rest_reply reply = rest_reply_error(
             MHD_HTTP_FORBIDDEN,
             "/: the Host \"%s\" is no name of this "
             "server; expected \"localhost\", an address, or a name in its "
@@ -650,22 +652,22 @@ rest_authorize(const struct rest_head *head)
             quote);
 
         free(quote);
-        return answer;
+        return reply;
     } else if (head->site && !strcmp(head->site, "cross-site")
                && (!head->dest || strcmp(head->dest, "document"))) {
-        return rest_answer_error(MHD_HTTP_FORBIDDEN,
-                                 "/: a page of another site asks; expected a "
-                                 "page of this server, or a link to it");
+        return rest_reply_error(
+            MHD_HTTP_FORBIDDEN,
+            "/: a request of another site's page; expected a "
+            "page of this server, or a link to it");
     } else if (head->origin && !rest_is_read(head->method)) {
-        return rest_answer_error(MHD_HTTP_FORBIDDEN,
-                                 "/: the request has an Origin; expected none"
-                                 " in a change");
+        return rest_reply_error(MHD_HTTP_FORBIDDEN,
+                                "/: the request has an Origin; expected none"
+                                " in a change");
     } else if (head->content_length > REST_MAX_BODY) {
-        return rest_answer_error(
-            MHD_HTTP_CONTENT_TOO_LARGE,
-            "/: the request's body is too large; expected "
-            "%d bytes",
-            REST_MAX_BODY);
+        return rest_reply_error(MHD_HTTP_CONTENT_TOO_LARGE,
+                                "/: the request's body is too large; expected "
+                                "%d bytes",
+                                REST_MAX_BODY);
     }
-    return (struct rest_answer) { .status = 0 };
+    return (struct rest_reply){ .status = 0 };
 }

@@ -3,7 +3,7 @@
 #ifndef REST_ROUTES_H
 #define REST_ROUTES_H 1
 
-/* Computes the answers to HTTP requests.
+/* Computes the replies to HTTP requests.
  *
  * One table has all paths with their methods and roles.  Errors, the list in
  * the reply of "GET /v1" and the test of docs/openapi.json all use it, so they
@@ -13,21 +13,21 @@
  * Handlers do not block.  A handler that must wait prepares a change in the
  * request, which the caller executes.
  *
- *    answer = rest_authorize(&head);
- *    if (!answer.status) {
- *        answer = rest_route(&request);
+ *    reply = rest_authorize(&head);
+ *    if (!reply.status) {
+ *        reply = rest_route(&request);
  *    }
- *    if (!answer.status) {
+ *    if (!reply.status) {
  *        ...write 'request.edit'...
  *    }
  *
- * rest.c fills in a request from libmicrohttpd and sends the answer, so that
+ * rest.c fills in a request from libmicrohttpd and sends the reply, so that
  * unit tests and the fuzz target need no connections.  In the pattern of a
  * path "{name}" stands for any segment.  An error has a status of 4xx or 5xx
  * and the JSON object {"error": "PLACE: WHAT, what is allowed"}.
  *
- * The strings of a request belong to the caller, the members of an answer to
- * the answer.  Main thread only. */
+ * The strings of a request belong to the caller, the members of a reply to
+ * the reply.  Main thread only. */
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -63,7 +63,7 @@ struct rest_request {
 
     char args[REST_MAX_ARGS][REST_MAX_ARG];     /* By rest_path_match(). */
 
-    /* Set by a handler that returns no answer: what is to be written to the
+    /* Set by a handler that returns no reply: what is to be written to the
      * intent database before that.  Owns its strings. */
     struct intent_edit edit;
 };
@@ -72,23 +72,22 @@ bool rest_path_match(const char *pattern, const char *path,
                      char args[REST_MAX_ARGS][REST_MAX_ARG]);
 char *rest_path_quote(const char *path);
 
-struct rest_answer {
-    unsigned int status;        /* HTTP status, 0: no answer yet. */
+struct rest_reply {
+    unsigned int status;        /* HTTP status, 0: no reply yet. */
     struct json *json;          /* Body, or NULL. */
     char *text;                 /* Body if 'json' is null, or NULL. */
     const char *type;           /* MIME type of 'text'. */
     const char *allow;          /* Allowed methods, for status 405. */
 };
 
-struct rest_answer rest_answer_json(struct json *);
-struct rest_answer rest_answer_text(const char *type, char *text);
-struct rest_answer rest_answer_error(unsigned int status, const char *format,
-                                     ...) OVS_PRINTF_FORMAT(2, 3);
-struct rest_answer rest_answer_message(unsigned int status, char *message);
+struct rest_reply rest_reply_json(struct json *);
+struct rest_reply rest_reply_text(const char *type, char *text);
+struct rest_reply rest_reply_error(unsigned int status, const char *format,
+                                   ...) OVS_PRINTF_FORMAT(2, 3);
+struct rest_reply rest_reply_message(unsigned int status, char *message);
 
-enum MHD_Result rest_answer_send(struct MHD_Connection *,
-                                 struct rest_answer *);
-void rest_answer_uninit(struct rest_answer *);
+enum MHD_Result rest_reply_send(struct MHD_Connection *, struct rest_reply *);
+void rest_reply_uninit(struct rest_reply *);
 
 static inline bool
 rest_is_read(const char *method)
@@ -120,10 +119,10 @@ struct rest_head {
 };
 
 /* Returns status 0 if the request is allowed so far, otherwise an error. */
-struct rest_answer rest_authorize(const struct rest_head *);
+struct rest_reply rest_authorize(const struct rest_head *);
 
-/* Returns the answer to a request, or status 0 if 'edit' of the request must
+/* Returns the reply to a request, or status 0 if 'edit' of the request must
  * be written first. */
-struct rest_answer rest_route(struct rest_request *);
+struct rest_reply rest_route(struct rest_request *);
 
 #endif /* controller/northbound/rest/rest-routes.h */

@@ -84,7 +84,7 @@ struct conn {
     bool has_null; /* The path or the query has "%00". */
     struct ds body;
     struct change *change;      /* Change being written, or NULL. */
-    struct rest_answer answer;  /* To the change, once written. */
+    struct rest_reply reply;    /* To the change, once written. */
 };
 
 /* A change that is being written.  It may outlive its connection. */
@@ -168,7 +168,7 @@ conn_destroy(struct rest *rest, struct conn *conn)
         conn->change->conn = NULL;
     }
     ovs_list_remove(&conn->node);
-    rest_answer_uninit(&conn->answer);
+    rest_reply_uninit(&conn->reply);
     ds_destroy(&conn->body);
     peer_uninit(&conn->peer);
     free(conn);
@@ -188,7 +188,7 @@ conn_changed(void *rest, struct MHD_Connection *mc, void **connp,
     }
 }
 
-/* libmicrohttpd's callback for the end of a request, answered or not. */
+/* libmicrohttpd's callback for the end of a request, with a reply or not. */
 static void
 request_completed(void *rest, struct MHD_Connection *mc,
                   void **requestp OVS_UNUSED,
@@ -203,11 +203,11 @@ request_completed(void *rest, struct MHD_Connection *mc,
 }
 
 static enum MHD_Result
-send_answer(struct conn *conn, struct rest_answer answer)
+send_reply(struct conn *conn, struct rest_reply reply)
 {
-    conn->rest->counts.answers[MIN(answer.status / 100, 5)]++;
-    conn->rest->counts.refused += answer.status == MHD_HTTP_FORBIDDEN;
-    return rest_answer_send(conn->mc, &answer);
+    conn->rest->counts.replies[MIN(reply.status / 100, 5)]++;
+    conn->rest->counts.refused += reply.status == MHD_HTTP_FORBIDDEN;
+    return rest_reply_send(conn->mc, &reply);
 }
 
 static const char *
@@ -255,15 +255,15 @@ get_query(const void *mc, const char *name)
                                        MHD_GET_ARGUMENT_KIND, name);
 }
 
-static struct rest_answer
-answer_change(const struct change *change, enum intent_result result,
-              bool changed, char *error)
+static struct rest_reply
+reply_change(const struct change *change, enum intent_result result,
+             bool changed, char *error)
 {
     const struct intent_edit *edit = &change->edit;
     struct json *json;
 
     if (result != INTENT_WRITTEN) {
-        return rest_answer_message(
+        return rest_reply_message(
             result == INTENT_FORBIDDEN ? MHD_HTTP_FORBIDDEN
             : result == INTENT_REFUSED ? MHD_HTTP_NOT_FOUND
                                        : MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -277,7 +277,7 @@ answer_change(const struct change *change, enum intent_result result,
         json_object_put_string(json, "job", edit->job);
     }
     json_put_boolean(json, "changed", changed);
-    return rest_answer_json(json);
+    return rest_reply_json(json);
 }
 
 /* The intent writer's callback: 'change' was written or refused. */
@@ -287,13 +287,13 @@ change_done(void *change_, enum intent_result result, bool changed,
 {
     struct change *change = change_;
     const struct intent_edit *edit = &change->edit;
-    struct rest_answer answer;
+    struct rest_reply reply;
 
     if (result == INTENT_FORBIDDEN && edit->as_user) {
         owners_refuse(&change->rest->ctl->cluster->owners, edit->owner,
                       edit->uid, error);
     }
-    answer = answer_change(change, result, changed, error);
+    reply = reply_change(change, result, changed, error);
     if (result == INTENT_WRITTEN && changed) {
         char *text = intent_edit_to_string(edit);
 
@@ -303,10 +303,10 @@ change_done(void *change_, enum intent_result result, bool changed,
     }
     if (change->conn) {
         change->conn->change = NULL;
-        change->conn->answer = answer;
+        change->conn->reply = reply;
         conn_resume(change->conn);
     } else {
-        rest_answer_uninit(&answer);
+        rest_reply_uninit(&reply);
     }
     intent_edit_uninit(&change->edit);
     free(change->actor);
@@ -342,27 +342,27 @@ get_token(struct MHD_Connection *mc)
 /* Finds the peer of the request's token.  Returns false if that takes time:
  * 'conn' is suspended until its review has ended; or stores an error. */
 static bool
-review_token(struct conn *conn, struct rest_answer *error)
+review_token(struct conn *conn, struct rest_reply *error)
 {
     const char *user;
     enum token_state state =
-        token_reviews_ask(conn->rest->tokens, get_token(conn->mc), &user);
+        token_reviews_request(conn->rest->tokens, get_token(conn->mc), &user);
 
-    *error = (struct rest_answer){ .status = 0 };
+    *error = (struct rest_reply){ .status = 0 };
     if (state == TOKEN_WAITS) {
         conn->waiting = true;
         conn_suspend(conn);
         return false;
     } else if (state == TOKEN_FAILED) {
-        *error = rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-                                   "/: the API server has not reviewed the "
-                                   "token; expected an answer within 5 s");
+        *error = rest_reply_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                                  "/: the API server has not reviewed the "
+                                  "token; expected a reply within 5 s");
         return true;
     } else if (state == TOKEN_VALID) {
         conn->peer = peer_of_account(user);
     }
     if (conn->peer.role == PEER_NONE) {
-        *error = rest_answer_error(
+        *error = rest_reply_error(
             MHD_HTTP_FORBIDDEN,
             "/: the token is not valid here; expected one of a service "
             "account for the audience \"" TOKEN_REVIEW_AUDIENCE "\"");
@@ -373,19 +373,19 @@ review_token(struct conn *conn, struct rest_answer *error)
 static enum MHD_Result
 handle_end(struct conn *conn, const char *path, const char *method)
 {
-    struct rest_answer answer = conn->answer;
+    struct rest_reply reply = conn->reply;
     struct rest_request request;
 
     if (conn->change || conn->waiting) { /* Closed in the meantime. */
         return MHD_NO;
-    } else if (answer.status) { /* The change has been written. */
-        conn->answer = (struct rest_answer) { .status = 0 };
-        return send_answer(conn, answer);
+    } else if (reply.status) { /* The change has been written. */
+        conn->reply = (struct rest_reply){ .status = 0 };
+        return send_reply(conn, reply);
     } else if (conn->has_token && !conn->peer.actor) {
-        if (!review_token(conn, &answer)) {
+        if (!review_token(conn, &reply)) {
             return MHD_YES;
-        } else if (answer.status) {
-            return send_answer(conn, answer);
+        } else if (reply.status) {
+            return send_reply(conn, reply);
         }
     }
     request = (struct rest_request){
@@ -403,12 +403,12 @@ handle_end(struct conn *conn, const char *path, const char *method)
                                              NULL, NULL)
     };
     if (dashboard_owns(path) && rest_is_read(method)) {
-        conn->rest->counts.answers[2]++;
-        return dashboard_answer(conn->rest->ctl, conn->mc, path);
+        conn->rest->counts.replies[2]++;
+        return dashboard_reply(conn->rest->ctl, conn->mc, path);
     }
-    answer = rest_route(&request);
-    return (answer.status ? send_answer(conn, answer)
-                          : start_change(conn, &request.edit));
+    reply = rest_route(&request);
+    return (reply.status ? send_reply(conn, reply)
+                         : start_change(conn, &request.edit));
 }
 
 /* Returns the certificate of this server, in PEM, or NULL. */
@@ -429,7 +429,7 @@ static enum MHD_Result
 handle_head(struct conn *conn, const char *method)
 {
     const struct framing framing = get_framing(conn->mc);
-    struct rest_answer answer;
+    struct rest_reply reply;
 
     ds_clear(&conn->body);
     if (conn->has_token) { /* Each request has its own. */
@@ -444,7 +444,7 @@ handle_head(struct conn *conn, const char *method)
     if (peer_is_revoked(&conn->peer, conn->rest->ctl->cluster)) {
         conn->peer.role = PEER_NONE;
     }
-    answer = rest_authorize(&(struct rest_head){
+    reply = rest_authorize(&(struct rest_head){
         .peer = &conn->peer,
         .has_token = conn->has_token,
         .method = method,
@@ -457,7 +457,7 @@ handle_head(struct conn *conn, const char *method)
         .origin = get_header(conn->mc, MHD_HTTP_HEADER_ORIGIN),
         .content_length =
             framing.length ? strtoull(framing.length, NULL, 10) : 0 });
-    return answer.status ? send_answer(conn, answer) : MHD_YES;
+    return reply.status ? send_reply(conn, reply) : MHD_YES;
 }
 
 /* libmicrohttpd's callback for the path and the query of a request before it
@@ -771,7 +771,7 @@ run_old(struct rest *rest, struct listener *listener)
     }
 }
 
-/* Has requests ask for their tokens again. */
+/* Has requests review their tokens again. */
 static void
 resume_reviewed(struct rest *rest)
 {

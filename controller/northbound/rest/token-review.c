@@ -314,8 +314,8 @@ make_room(struct token_reviews *tr)
 }
 
 enum token_state
-token_reviews_ask(struct token_reviews *tr, const char *token,
-                  const char **user)
+token_reviews_request(struct token_reviews *tr, const char *token,
+                      const char **user)
 {
     uint8_t hash[crypto_generichash_BYTES];
     size_t size = strlen(token);

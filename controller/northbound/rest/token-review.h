@@ -7,18 +7,18 @@
  *
  * A pod has no certificate of ours, but it can have a token of its service
  * account for the audience "stagecoach".  Only the API server knows whether
- * such a token is valid, and its user: it is asked by a TokenReview, at most
- * once in TOKEN_REVIEW_MS for each token.  So a token that has been revoked
- * counts for that long.
+ * such a token is valid, and its user: it is requested by a TokenReview, at
+ * most once in TOKEN_REVIEW_MS for each token.  So a token that has been
+ * revoked counts for that long.
  *
- * The API server can be slow, or away, and the controller does not wait for
- * it: a request waits, and without an answer in time the token is refused.
+ * The API server can be slow or unreachable, and the controller does not wait
+ * for it: a request waits, and without a reply in time the token is refused.
  *
  *    tokens = token_reviews_create("https://kubernetes.default.svc", folder);
  *
- *    state = token_reviews_ask(tokens, token, &user);
+ *    state = token_reviews_request(tokens, token, &user);
  *    if (state == TOKEN_WAITS) {
- *        ...ask again after token_reviews_run() has returned true...
+ *        ...request again after token_reviews_run() has returned true...
  *    }
  *    token_reviews_wait(tokens);
  *    token_reviews_destroy(tokens);
@@ -39,7 +39,7 @@ enum token_state {
     TOKEN_WAITS, /* For the API server. */
     TOKEN_VALID,
     TOKEN_REFUSED, /* It is not valid, or for another audience. */
-    TOKEN_FAILED,  /* The API server has not answered. */
+    TOKEN_FAILED,  /* The API server has not replied. */
 };
 
 struct token_reviews;
@@ -54,8 +54,8 @@ struct token_reviews *token_reviews_create(const char *server,
 void token_reviews_destroy(struct token_reviews *);
 
 /* Stores the name of a valid token's user in '*user', until the next call. */
-enum token_state token_reviews_ask(struct token_reviews *, const char *token,
-                                   const char **user);
+enum token_state token_reviews_request(struct token_reviews *,
+                                       const char *token, const char **user);
 
 /* Returns true if reviews have ended. */
 bool token_reviews_run(struct token_reviews *);

@@ -145,6 +145,11 @@ job_to_json(const struct shash_node *node)
         json_put_integer(json, "rung", job->stage->rung);
         json_put_integer(json, "sent_bytes", job->sent);
     }
+    if (job->gpu_held > 0) {
+        json_put_integer(json, "gpus", demand_gpus(job));
+        json_put_real(json, "gpu_s", job->gpu_held);
+        json_put_real(json, "gpu_waited_s", job->gpu_waited);
+    }
     json_object_put(json, "hosts", map_to_array(&job->traffic, name_to_json));
     put_progress(json, job);
     return json;

@@ -280,7 +280,7 @@ show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
 bool
 control_observes(const struct controller *ctl)
 {
-    return ctl->observe || overrides_observe(&ctl->overrides);
+    return overrides_observe(&ctl->overrides);
 }
 
 /* Returns NULL, or an error if this controller is not the leader and thus does
@@ -326,7 +326,7 @@ find_behind(const struct cluster *c, struct json *behind)
 
     for (size_t i = 0; i < n_known; i++) {
         n += hosts[i]->connected;
-        if (hosts[i]->connected && hosts[i]->applied < hosts[i]->wanted) {
+        if (hosts[i]->connected && host_behind(hosts[i])) {
             json_array_add(behind, json_string_create(hosts[i]->name));
         }
     }

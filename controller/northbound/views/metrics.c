@@ -131,9 +131,9 @@ put_controller(struct ds *out, const struct controller *ctl)
         "1 while the hosts database is connected.",
         hosts_db_answers(ctl->hosts));
     put(out, "database_members_silent", "gauge",
-        "Members of the databases that do not answer or have no leader.",
+        "Members of the databases that do not reply or have no leader.",
         database_members_alarms(ctl->intent_members, NULL)
-        + database_members_alarms(ctl->hosts_members, NULL));
+            + database_members_alarms(ctl->hosts_members, NULL));
     put(out, "databases_damaged", "gauge",
         "Databases of this machine that have lost rows to a damaged file.",
         database_folder_n_damaged(ctl->folder));
@@ -168,11 +168,12 @@ put_process(struct ds *out, const struct rest_counts *counts)
             "Largest resident memory of the controller so far.",
             usage.ru_maxrss * 1024.0);
     }
-    describe(out, "http_answers_total", "counter",
-             "HTTP requests answered, by class of the status.");
+    describe(out, "http_replies_total", "counter",
+             "HTTP replies, by class of the status.");
     for (int i = 2; i < 6; i++) {
-        ds_put_format(out, PREFIX "http_answers_total{class=\"%dxx\"} %"
-                      PRIu64"\n", i, counts->answers[i]);
+        ds_put_format(
+            out, PREFIX "http_replies_total{class=\"%dxx\"} %" PRIu64 "\n", i,
+            counts->replies[i]);
     }
     put(out, "http_refused_total", "counter",
         "HTTP requests of unauthorized clients.", counts->refused);
@@ -282,7 +283,7 @@ put_behind(struct ds *out, const struct host *const hosts[], size_t n)
     size_t counts[ARRAY_SIZE(classes)] = { 0 };
 
     for (size_t i = 0; i < n; i++) {
-        int64_t behind = hosts[i]->wanted - hosts[i]->applied;
+        int64_t behind = host_behind(hosts[i]);
         size_t c = 0;
 
         while (behind > classes[c].most) {
@@ -360,6 +361,16 @@ put_jobs(struct ds *out, const struct cluster *c)
     PUT_JOBS("job_level",
              "Level of the job, 0 is the best, -1 if it has none yet.",
              job->level);
+    put(out, "gpu_seconds_total", "counter", "GPU seconds for which jobs ran.",
+        c->gpu_held);
+    put(out, "gpu_waited_seconds_total", "counter",
+        "Those in which jobs waited for the traffic of others.",
+        c->gpu_waited);
+    PUT_JOBS("job_gpu_seconds", "GPU seconds for which the job ran.",
+             job->gpu_held);
+    PUT_JOBS("job_gpu_waited_seconds",
+             "Those in which the job waited for the traffic of others.",
+             job->gpu_waited);
     PUT_JOBS("job_stage_sent_bytes", "Bytes sent by the job in its stage.",
              job->sent);
     free(nodes);

@@ -34,7 +34,7 @@ struct stage_starts;
 
 /* Counters of the HTTP server. */
 struct rest_counts {
-    uint64_t answers[6];        /* By the first digit of the status. */
+    uint64_t replies[6];        /* By the first digit of the status. */
     uint64_t refused;           /* Requests that were not authorized. */
     uint64_t incomplete;        /* Reports of progress without a member that
                                  * was none. */

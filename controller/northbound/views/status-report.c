@@ -320,8 +320,8 @@ add_hosts(struct json *alarms, struct hosts_summary *s)
                 ": a user or the host has too many, or processes name the job "
                 "of another user, or copy a connection");
     alarm_about(alarms, ALARM_TABLE_FULL, &s->hogs,
-                "more than a share of a table is asked for by ",
-                ": nobody else loses by it");
+                "more than a share of a table is requested by ",
+                ": others lose nothing by it");
 }
 
 /* Names what hosts do that none of them should. */
@@ -343,7 +343,7 @@ add_faulty_hosts(struct json *alarms, struct hosts_summary *s)
                 ": update the controllers first");
     alarm_about(alarms, ALARM_AGENT_SILENT, &s->silent,
                 "the agent is connected and sends nothing on ",
-                ": restart it, or look for what blocks it");
+                ": restart it, or find what blocks it");
 }
 
 static void
@@ -464,6 +464,8 @@ status_report_put(struct json *json, const struct status_facts *facts)
     if (s.ip_bytes > 0) {
         json_put_real(json, "coverage", coverage(&s));
     }
+    json_put_real(json, "gpu_s", facts->cluster->gpu_held);
+    json_put_real(json, "gpu_waited_s", facts->cluster->gpu_waited);
     json_object_put(json, "predicted", status_predicted(facts->rows));
     json_object_put(json, "gain", status_gain(facts->cluster));
     put_overrides(json, facts);

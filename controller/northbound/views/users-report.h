@@ -6,9 +6,9 @@
 /* What each user has of the cluster, and what was refused to him.
  *
  * A user is an owner of searches (owners.h), the user of processes that claim
- * a job of another user, or a user or pod that asks a host for more than its
- * share of a table, as agents report it.  A user without any of these and with
- * a faded account is left out.
+ * a job of another user, or a user or pod that requests more of a host than
+ * its share of a table, as agents report it.  A user without any of these and
+ * with a faded account is left out.
  *
  *    rows = users_collect(c, &n);
  *    ...rows[i].weight...

@@ -226,11 +226,12 @@ send_request(struct openflow *of, struct ofpbuf *msg,
 }
 
 static void
-set_down(struct openflow *of, const struct ofputil_phy_port *port, bool gone)
+set_down(struct openflow *of, const struct ofputil_phy_port *port,
+         bool removed)
 {
     unsigned int no = ofp_to_u16(port->port_no);
-    bool down = gone || port->config & OFPUTIL_PC_PORT_DOWN
-        || port->state & OFPUTIL_PS_LINK_DOWN;
+    bool down = removed || port->config & OFPUTIL_PC_PORT_DOWN
+                || port->state & OFPUTIL_PS_LINK_DOWN;
 
     if (no < OPENFLOW_MAX_PORTS && bitmap_is_set(of->down, no) != down) {
         VLOG_INFO("%s: port %u is %s", of->target, no, down ? "down" : "up");
@@ -679,7 +680,7 @@ run_timers(struct openflow *of)
 }
 
 void
-openflow_test_answer(struct driver *driver, struct ofpbuf *msg)
+openflow_test_reply(struct driver *driver, struct ofpbuf *msg)
 {
     struct openflow *of = openflow_cast(driver);
 

@@ -44,6 +44,6 @@ struct driver *openflow_create(const char *target, driver_admit_func *,
 
 /* For tests: handles 'msg' as the switch's reply to the pending request, or to
  * the next one if none is pending. */
-void openflow_test_answer(struct driver *, struct ofpbuf *msg);
+void openflow_test_reply(struct driver *, struct ofpbuf *msg);
 
 #endif /* controller/southbound/drivers/openflow.h */

@@ -168,7 +168,9 @@ visit_uses(struct link_ports *lp, struct fabric *f)
     struct route_next *next = xcalloc(lp->t->n_switches, sizeof *next);
 
     for (int to = 0; to < lp->n_leaves; to++) {
-        routes_next_to(lp->routes, lp->leaves[to], next);
+        for (size_t sw = 0; sw < lp->t->n_switches; sw++) {
+            routes_next(lp->routes, sw, lp->leaves[to], &next[sw]);
+        }
         for (int from = 0; from < lp->n_leaves; from++) {
             size_t n = find_uses(lp, next, lp->leaves[from]);
 

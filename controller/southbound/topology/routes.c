@@ -11,10 +11,18 @@
 
 #define FAR INT16_MAX
 
+/* An end of a link, at the switch that it belongs to. */
+struct cable {
+    int link, end; /* Indexes in the topology. */
+};
+
 struct routes {
     const struct topology *t;
     bool *up;                   /* By link. */
+    struct cable *cables;       /* Two of each link, by switch and link. */
+    size_t *first;              /* Of each switch, and their number. */
     int16_t *hops;              /* From switch i to j: [i * n_switches + j]. */
+    bool stale;                 /* 'up' is newer than 'hops'. */
 };
 
 static void
@@ -31,16 +39,13 @@ measure_from(struct routes *r, int from, int *queue)
     while (head < tail) {
         int at = queue[head++];
 
-        for (size_t i = 0; i < r->t->n_links; i++) {
-            const struct topology_link *link = &r->t->links[i];
+        for (size_t i = r->first[at]; i < r->first[at + 1]; i++) {
+            const struct cable *c = &r->cables[i];
+            int other = r->t->links[c->link].ends[!c->end].sw;
 
-            for (int end = 0; r->up[i] && end < 2; end++) {
-                int other = link->ends[!end].sw;
-
-                if (link->ends[end].sw == at && hops[other] == FAR) {
-                    hops[other] = hops[at] + 1;
-                    queue[tail++] = other;
-                }
+            if (r->up[c->link] && hops[other] == FAR) {
+                hops[other] = hops[at] + 1;
+                queue[tail++] = other;
             }
         }
     }
@@ -55,6 +60,29 @@ measure(struct routes *r)
         measure_from(r, i, queue);
     }
     free(queue);
+    r->stale = false;
+}
+
+/* Sorts the ends of the links by switch. */
+static void
+lay_cables(struct routes *r)
+{
+    size_t *next = xcalloc(r->t->n_switches + 1, sizeof *next);
+
+    r->cables = xcalloc(2 * r->t->n_links + 1, sizeof *r->cables);
+    r->first = xcalloc(r->t->n_switches + 1, sizeof *r->first);
+    for (size_t i = 0; i < 2 * r->t->n_links; i++) {
+        r->first[r->t->links[i / 2].ends[i % 2].sw + 1]++;
+    }
+    for (size_t i = 0; i < r->t->n_switches; i++) {
+        next[i] = r->first[i];
+        r->first[i + 1] += r->first[i];
+    }
+    for (size_t i = 0; i < 2 * r->t->n_links; i++) {
+        r->cables[next[r->t->links[i / 2].ends[i % 2].sw]++] =
+            (struct cable){ i / 2, i % 2 };
+    }
+    free(next);
 }
 
 struct routes *
@@ -66,6 +94,7 @@ routes_create(const struct topology *t)
     r->up = xcalloc(t->n_links + 1, sizeof *r->up);
     memset(r->up, true, t->n_links);
     r->hops = xcalloc(t->n_switches * t->n_switches, sizeof *r->hops);
+    lay_cables(r);
     measure(r);
     return r;
 }
@@ -75,6 +104,8 @@ routes_destroy(struct routes *r)
 {
     if (r) {
         free(r->up);
+        free(r->cables);
+        free(r->first);
         free(r->hops);
         free(r);
     }
@@ -87,7 +118,7 @@ routes_set_up(struct routes *r, size_t link, bool up)
         return false;
     }
     r->up[link] = up;
-    measure(r);
+    r->stale = true;
     return true;
 }
 
@@ -102,61 +133,32 @@ routes_n_down(const struct routes *r)
     return n;
 }
 
-static int
-hops(const struct routes *r, int from, int to)
+/* Returns true if 'c', at 'from', is on a shortest path from there to 'to'. */
+static bool
+leads(const struct routes *r, const struct cable *c, int from, int to)
 {
-    return r->hops[from * r->t->n_switches + to];
-}
+    int other = r->t->links[c->link].ends[!c->end].sw;
+    int n = r->hops[from * r->t->n_switches + to];
 
-/* Returns the end of 'link' at which a shortest path from 'from' to 'to'
- * enters it, or -1 if no shortest path uses it. */
-static int
-end_towards(const struct routes *r, size_t link, int from, int to)
-{
-    const struct topology_link *l = &r->t->links[link];
-
-    for (int end = 0; r->up[link] && end < 2; end++) {
-        if (l->ends[end].sw == from && hops(r, from, to) != FAR
-            && hops(r, l->ends[!end].sw, to) == hops(r, from, to) - 1) {
-            return end;
-        }
-    }
-    return -1;
-}
-
-size_t
-routes_next(const struct routes *r, int from, int to, uint32_t *ports,
-            size_t max)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; from != to && n < max && i < r->t->n_links; i++) {
-        int end = end_towards(r, i, from, to);
-
-        if (end >= 0) {
-            ports[n++] = r->t->links[i].ends[end].port;
-        }
-    }
-    return n;
+    return (r->up[c->link] && n != FAR
+            && r->hops[other * r->t->n_switches + to] == n - 1);
 }
 
 void
-routes_next_to(const struct routes *r, int to, struct route_next *next)
+routes_next(const struct routes *r, int from, int to, struct route_next *next)
 {
-    for (size_t i = 0; i < r->t->n_switches; i++) {
-        next[i].n = 0;
+    if (r->stale) { /* A dead switch changes many links. */
+        measure(CONST_CAST(struct routes *, r));
     }
-    for (size_t i = 0; i < r->t->n_links; i++) {
-        const struct topology_link *link = &r->t->links[i];
+    next->n = 0;
+    for (size_t i = r->first[from];
+         i < r->first[from + 1] && next->n < ROUTES_MAX_NEXT; i++) {
+        const struct cable *c = &r->cables[i];
 
-        for (int end = 0; end < 2; end++) {
-            struct route_next *from = &next[link->ends[end].sw];
-
-            if (from->n < ROUTES_MAX_NEXT
-                && end_towards(r, i, link->ends[end].sw, to) == end) {
-                from->hops[from->n++] =
-                    (struct route_hop){ i, link->ends[end] };
-            }
+        if (leads(r, c, from, to)) {
+            next->hops[next->n++] =
+                (struct route_hop){ c->link,
+                                    r->t->links[c->link].ends[c->end] };
         }
     }
 }

@@ -11,7 +11,7 @@
  *    struct routes *r = routes_create(topology);
  *
  *    routes_set_up(r, link, false);              // The link is down.
- *    n = routes_next(r, leaf, other_leaf, ports, MAX);
+ *    routes_next(r, leaf, other_leaf, &next);
  *    routes_destroy(r);
  *
  * The topology must outlive the routes.  Main thread only. */
@@ -47,13 +47,7 @@ void routes_destroy(struct routes *);
 bool routes_set_up(struct routes *, size_t link, bool up);
 size_t routes_n_down(const struct routes *);
 
-/* Stores the ports of 'from' that lead to 'to' on a shortest path, at most
- * 'max', in 'ports'.  Returns their number. */
-size_t routes_next(const struct routes *, int from, int to, uint32_t *ports,
-                   size_t max);
-
-/* Stores the next hops of each switch toward switch 'to' in 'next', which has
- * an element for each switch. */
-void routes_next_to(const struct routes *, int to, struct route_next *next);
+/* Stores the hops of switch 'from' toward switch 'to'. */
+void routes_next(const struct routes *, int from, int to, struct route_next *);
 
 #endif /* controller/southbound/topology/routes.h */

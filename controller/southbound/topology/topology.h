@@ -22,9 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TOPOLOGY_MAX_SWITCHES 256
-#define TOPOLOGY_MAX_LINKS 4096
-#define TOPOLOGY_MAX_HOSTS 4096
+#define TOPOLOGY_MAX_SWITCHES 1024
+#define TOPOLOGY_MAX_LINKS 16384
+#define TOPOLOGY_MAX_HOSTS 16384
 #define TOPOLOGY_MAX_IDENTITY 64        /* Limit of a CN in X.509. */
 #define TOPOLOGY_MAX_PORT 0xfeff        /* Limit of Open vSwitch. */
 

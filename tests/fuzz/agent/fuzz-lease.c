@@ -4,7 +4,7 @@
  * on the telemetry stream, and rows of Host_Wanted from the hosts database.
  * Each line is one event:
  *
- *    m JSON     message on the telemetry stream
+ *    m JSON     message on the telemetry stream, also an order
  *    u JSON     <table-updates2> of the hosts database
  *    t MS       so much time passes
  *
@@ -47,6 +47,7 @@ struct world {
     struct wanted wanted;
     struct peers peers;
     struct lease lease;
+    int64_t generation, version; /* Of 'wanted' before. */
     long long now;
 };
 
@@ -105,6 +106,14 @@ on_keys(const struct json *keys, void *world_)
     return good;
 }
 
+static char *
+on_order(const struct json *json, void *world_)
+{
+    struct world *world = world_;
+
+    return wanted_push(&world->wanted, json, &world->lease, world->now);
+}
+
 static void
 check_lease(const struct world *world, const struct lease *before)
 {
@@ -132,8 +141,8 @@ check_slot(const struct shim_slot *slot)
 static void
 check_wanted(const struct world *world)
 {
-    const struct hostsrec_host_wanted *db;
     const struct shim_congestion *c = &world->wanted.all.congestion;
+    const struct shash_node *node;
     struct shim_slot slot;
 
     must(world->wanted.all.min_share <= SHIM_MIN_SHARE_UNIT
@@ -142,16 +151,30 @@ check_wanted(const struct world *world)
     must(world->wanted.all.control.dscp >= 1
          && world->wanted.all.control.dscp <= 63);
     must(c->gamma >= SHIM_CONGESTION_UNIT / 2);
-    HOSTSREC_HOST_WANTED_FOR_EACH (db, world->idl) {
-        for (size_t i = 0; i < db->n_level; i++) {
-            wanted_get(&world->wanted, db->key_level[i], &slot);
-            check_slot(&slot);
-        }
-        for (size_t i = 0; i < db->n_weight; i++) {
-            wanted_get(&world->wanted, db->key_weight[i], &slot);
-            check_slot(&slot);
-        }
+    SHASH_FOR_EACH (node, &world->wanted.jobs) {
+        wanted_get(&world->wanted, node->name, &slot);
+        check_slot(&slot);
     }
+}
+
+/* Takes the order that has come, if one has: versions of a generation grow. */
+static void
+run_wanted(struct world *world)
+{
+    struct wanted *w = &world->wanted;
+    bool was_present = w->present;
+    int64_t generation = world->generation, version = world->version;
+
+    if (wanted_run(w, world->idl, &world->lease, world->now)) {
+        must(w->present);
+        must(world->lease.row == w->generation
+             && world->lease.held == world->lease.row);
+        must(!was_present || w->generation > generation
+             || (w->generation == generation && w->version > version));
+    }
+    world->generation = w->generation;
+    world->version = w->version;
+    check_wanted(world);
 }
 
 static void
@@ -160,12 +183,6 @@ take_updates(struct world *world, struct json *json)
     next_updates = json;
     ovsdb_idl_run(world->idl);
     must(!next_updates);
-    if (wanted_run(&world->wanted, world->idl, &world->lease, world->now)) {
-        must(world->wanted.present);
-        must(world->lease.row == world->wanted.generation
-             && world->lease.held == world->lease.row);
-    }
-    check_wanted(world);
 }
 
 static void
@@ -197,6 +214,7 @@ take_line(struct world *world, const char *line)
     } else {
         take_updates(world, json);
     }
+    run_wanted(world);
     check_lease(world, &before);
 }
 
@@ -211,6 +229,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                  false, true);
     world.telemetry =
         telemetry_create("unix:/nonexistent", on_lease, on_keys, &world);
+    telemetry_take_orders(world.telemetry, on_order);
     lease_init(&world.lease);
     wanted_init(&world.wanted, world.idl, HOST);
     for (char *line = strtok_r(text, "\n", &save); line;

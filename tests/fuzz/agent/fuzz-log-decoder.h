@@ -39,22 +39,20 @@ fuzz_log(const char *text, const uint8_t *data, size_t size)
     struct log_decoder *d;
     struct log_spec spec;
     size_t step = size ? data[0] % 61 + 1 : 1;
-    bool good, same = true;
 
     must(!log_spec_parse("spec", text, &spec));
     d = log_decoder_create(&spec);
     log_decoder_restart(d, copy, size, false);
-    good = log_decoder_feed(d, copy, size);
+    log_decoder_feed(d, copy, size);
     fuzz_log_take(d, &whole);
 
     log_decoder_restart(d, NULL, 0, false);
-    for (size_t i = 0; i < size && same; i += step) {
+    for (size_t i = 0; i < size; i += step) {
         char *piece = copy_bytes(data + i, size - i < step ? size - i : step);
 
-        same = log_decoder_feed(d, piece, size - i < step ? size - i : step);
+        log_decoder_feed(d, piece, size - i < step ? size - i : step);
         free(piece);
     }
-    must(same == good);
     fuzz_log_take(d, &pieces);
     must(whole.iteration == pieces.iteration
          && whole.has_value == pieces.has_value

@@ -21,8 +21,7 @@ check(const struct log_spec *s)
 
     must(path[0] == '/');
     must(!s->keys[LOG_NAME] || name_is_valid_metric(s->keys[LOG_NAME]));
-    must(s->keys[LOG_ITERATION] || s->format == LOG_TFEVENTS
-         || s->format == LOG_MLFLOW);
+    must(s->keys[LOG_ITERATION] || s->format == LOG_MLFLOW);
     must(!log_spec_parse("text", text, &copy));
     again = log_spec_to_text(&copy);
     must(!strcmp(text, again));

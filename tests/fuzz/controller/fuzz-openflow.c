@@ -90,7 +90,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (size >= sizeof(struct ofp_header)) {
         struct ofpbuf *msg = take_message(&data, &size);
 
-        openflow_test_answer(d, msg);
+        openflow_test_reply(d, msg);
         ofpbuf_delete(msg);
         check(d);
     }

@@ -54,22 +54,22 @@ is_elsewhere(const struct rest_request *r)
 }
 
 static void
-check_answer(struct rest_answer *answer)
+check_reply(struct rest_reply *reply)
 {
-    char *text = json_to_string(answer->json, JSSF_SORT);
+    char *text = json_to_string(reply->json, JSSF_SORT);
     struct json *json = json_from_string(text);
 
     must(json->type == JSON_OBJECT);
-    if (answer->status != MHD_HTTP_OK) {
+    if (reply->status != MHD_HTTP_OK) {
         const struct json *error = shash_find_data(json->object, "error");
 
-        must(answer->status >= 400 && answer->status < 500);
+        must(reply->status >= 400 && reply->status < 500);
         must(error && error->type == JSON_STRING);
         must(strstr(error->string, ": ") && !strchr(error->string, '\n'));
     }
     json_destroy(json);
     free(text);
-    rest_answer_uninit(answer);
+    rest_reply_uninit(reply);
 }
 
 static void
@@ -107,7 +107,7 @@ ask(char *head, const char *body, size_t body_size)
                               .body = body,
                               .body_size = body_size,
                               .query = get_query };
-    struct rest_answer answer;
+    struct rest_reply reply;
     char *query;
 
     if (!path) {
@@ -122,9 +122,9 @@ ask(char *head, const char *body, size_t body_size)
     r.path = path;
     r.query_aux = query;
     if (!is_elsewhere(&r)) {
-        answer = rest_route(&r);
-        if (answer.status) {
-            check_answer(&answer);
+        reply = rest_route(&r);
+        if (reply.status) {
+            check_reply(&reply);
         } else {
             check_change(&r);
         }

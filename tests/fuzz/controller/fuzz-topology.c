@@ -38,10 +38,10 @@ check_routes(const struct topology *t)
     struct routes *r = routes_create(t);
 
     for (size_t i = 0; i < t->n_hosts; i++) {
-        uint32_t ports[4];
+        struct route_next next;
 
-        must(routes_next(r, t->hosts[0].at.sw, t->hosts[i].at.sw, ports, 4)
-             <= t->n_links);
+        routes_next(r, t->hosts[0].at.sw, t->hosts[i].at.sw, &next);
+        must(next.n <= t->n_links);
     }
     check_ports(t, r);
     routes_destroy(r);

@@ -46,11 +46,12 @@ send(void *node_, int to, const struct key_item *item)
                                                           item->key) : 0));
     frame = m.frame;
     key_message_open(&m, &frame, body);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (item->kind == ITEM_PUSHED ? 1 : 2); i++) {
         must(key_message_next(&m, &node->store, N_NODES, &again));
-        must(again.kind == item->kind && again.key == item->key
-             && again.origin == item->origin && again.op == item->op);
-        must(!item->values == !again.values);
+        must(again.kind == item->kind && again.origin == item->origin
+             && again.op == item->op && !item->values == !again.values);
+        must(item->kind == ITEM_PUSHED ? again.n_keys == 2 * item->n_keys
+                                       : again.key == item->key);
     }
     must(!key_message_next(&m, &node->store, N_NODES, &again) && !m.wrong);
     node->n_sent++;
@@ -71,8 +72,7 @@ check_keys(const struct node *node)
 
         must(!coming || !local_store_peek(&node->store, key));
         must(!coming || coming->next_owner < N_NODES);
-        must(node->localize.where[key] < N_NODES
-             || node->localize.where[key] == LOCALIZE_UNKNOWN);
+        must(node->localize.where[key] < N_NODES);
     }
 }
 
@@ -108,7 +108,9 @@ take_frame(struct node *node, const uint8_t *data, size_t size)
     key_message_open(&m, &frame, body);
     while (key_message_next(&m, &node->store, N_NODES, &item)) {
         must(item.key < node->store.n_keys && item.origin < N_NODES);
-        m.wrong = !localize_take(&node->localize, data[2] % N_NODES, &item);
+        m.wrong = !localize_take_pushes(&node->localize, &m, &item)
+                  && !localize_take(&node->localize, data[2] % N_NODES, &item);
+        must(m.at <= m.end);
         check_keys(node);
     }
     return FRAME_BYTES + n * 4;
@@ -118,16 +120,16 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct localize_class class = { send, answer };
+    struct localize_config config = { 0, N_NODES, true, .class = &class };
     struct node node = { .n_sent = 0 };
 
     if (!size) {
         return 0;
     }
     local_store_init(&node.store, ranges, 2, 2);
-    localize_init(&node.localize, &(struct localize_config) {
-        .rank = 0, .n = N_NODES, .moves = true, .shared = data[0] & 1,
-        .caches = data[0] & 2, .class = &class, .aux = &node,
-    }, &node.store);
+    config.shared = data[0] & 1;
+    config.aux = &node;
+    localize_init(&node.localize, &config, &node.store);
     for (data++, size--; size >= FRAME_BYTES;) {
         if (data[4] % 4 < 3) {
             act(&node, data[4] % 4 == 0 ? ITEM_PULL

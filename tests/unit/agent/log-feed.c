@@ -30,10 +30,10 @@ log_feed_close(void)
     log_spec_uninit(&log_feed_spec);
 }
 
-bool
+void
 log_feed(const char *text)
 {
-    return log_decoder_feed(log_feed_decoder, text, strlen(text));
+    log_decoder_feed(log_feed_decoder, text, strlen(text));
 }
 
 void

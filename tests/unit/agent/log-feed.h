@@ -24,7 +24,7 @@ extern struct progress log_feed_last; /* The last reported progress. */
 
 void log_feed_open(const char *spec);
 void log_feed_close(void);
-bool log_feed(const char *text);
+void log_feed(const char *text);
 
 /* Fail unless the text fed last has reported this progress, or none. */
 void log_feed_expect(int64_t iteration, double value);

@@ -14,9 +14,12 @@
 #include "agent/identify/registry.h"
 #include "base/name.h"
 #include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "ovsdb-idl.h"
 #include "random.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
+#include "wire/hosts-idl.h"
 #include "wire/progress-datagram.h"
 
 static struct slot_table slots;
@@ -306,6 +309,67 @@ UNIT_TEST(order_holds_as_long_as_somebody_says_so)
             steps[i].good);
         assert_int_equal(lease_until(&lease), steps[i].until);
     }
+}
+
+UNIT_TEST(only_a_later_order_is_taken)
+{
+    static const struct {
+        int message;
+        const char *host, *more;
+        int generation, version;
+        const char *error; /* NULL without one. */
+        bool taken;
+    } orders[] = {
+        { 1, "h0", "", 3, 5, NULL, true },
+        { 1, "h0", "", 3, 5, NULL, false },
+        { 1, "h0", "", 3, 4, NULL, false },
+        { 1, "h0", "", 3, 6, NULL, true },
+        { 1, "h0", "", 2, 7, NULL, false },
+        { 1, "h0", "", 4, 1, NULL, true },
+        { 1, "h0", "", 3, 9, NULL, false },
+        { 2, "h0", "", 5, 9, "order: version 2 of the message; expected 1; " },
+        { 1, "h1", "", 5, 9, "order: for host h1; expected h0" },
+        { 1, "h0", ",\"x\":1", 5, 9, "order: column of another name is not" },
+        { 1, "h0", ",\"rank\":1", 5, 9, "order: column rank is not" },
+        { 1, "h0", "", 4, 2, NULL, true },
+    };
+    struct ovsdb_idl *idl =
+        ovsdb_idl_create("unix:/none", &hostsrec_idl_class, false, true);
+    struct shim_slot row = { .dscp = 0 };
+    struct wanted w;
+    struct lease lease;
+    int dscp = 0;
+
+    lease_init(&lease);
+    wanted_init(&w, idl, "h0");
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        char *text = xasprintf(
+            "{\"version\":%d,\"row\":{\"host\":\"%s\",\"generation\":%d,"
+            "\"version\":%d,\"lease_ms\":10000,\"policy\":\"p\",\"trust\":"
+            "\"registered\",\"min_share\":0.5,\"congestion\":[\"map\",[]],"
+            "\"level_dscp\":[\"map\",[[1,%d]]],\"owner_uid\":[\"map\",[]],"
+            "\"rank\":[\"map\",[]],\"level\":[\"map\",[[\"c/j\",0]]],"
+            "\"weight\":[\"map\",[]]%s}}",
+            orders[i].message, orders[i].host, orders[i].generation,
+            orders[i].version, (int) i + 1, orders[i].more);
+        struct json *json = json_from_string(text);
+        char *error = wanted_push(&w, json, &lease, 1000);
+
+        if (orders[i].error) {
+            assert_says(error, orders[i].error);
+        } else {
+            assert_null(error);
+        }
+        assert_int_equal(wanted_run(&w, idl, &lease, 1000), orders[i].taken);
+        dscp = orders[i].taken ? i + 1 : dscp;
+        assert_true(wanted_get(&w, "c/j", &row));
+        assert_int_equal(row.dscp, dscp);
+        assert_int_equal(lease_until(&lease), 11000);
+        json_destroy(json);
+        free(text);
+    }
+    wanted_uninit(&w);
+    ovsdb_idl_destroy(idl);
 }
 
 UNIT_TEST(progress_is_read)

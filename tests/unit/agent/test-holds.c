@@ -21,27 +21,17 @@ struct fixture {
     struct holds holds;
 };
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     strcpy(f->dir, "/tmp/sct-holds-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     holds_init(&f->holds, f->dir);
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     holds_uninit(&f->holds);
     assert_int_equal(rmdir(f->dir), 0); /* Nothing is left. */
-    free(f);
-    return 0;
 }
 
 /* "a/0" is at place 0, and "a/x" at none. */

@@ -101,7 +101,7 @@ UNIT_TEST(long_lines_and_zeros_are_passed_over)
     memset(piece, 'x', 10000);
     log_feed_open("json-lines:/x,metric=loss");
     for (int i = 0; i < 1000; i++) {
-        assert_true(log_decoder_feed(log_feed_decoder, piece, 10000));
+        log_decoder_feed(log_feed_decoder, piece, 10000);
     }
     log_feed("\n{\"iteration\": 1, \"loss\": 2}\n");
     log_feed_expect(1, 2);
@@ -252,7 +252,6 @@ UNIT_TEST(specifications_are_read_or_refused)
         { "json-lines:/a,b,metric=c,d", NULL },
         { "csv:/a/%c/%j-%%", NULL },
         { "regex:/a,iteration=step ([0-9]+),metric=a|(b)", NULL },
-        { "tfevents:/a/events.out.tfevents.*", NULL },
         { "xml:/a", "begins with no format" },
         { "json-lines", "begins with no format" },
         { "json-lines:a", "path: \"a\" is not an absolute path" },
@@ -265,7 +264,7 @@ UNIT_TEST(specifications_are_read_or_refused)
         { "regex:/a,iteration=step ([0-9]+", "iteration: " },
         { "regex:/a,iteration=(a{9999})", "iteration: intervals" },
         { "regex:/a,iteration=(a)\\1", "iteration: intervals" },
-        { "tfevents:/a,iteration=step", "iteration: not allowed" },
+        { "mlflow:/a,iteration=step", "iteration: not allowed" },
         { "mlflow:/a,metric=loss", "metric: not allowed" },
     };
 

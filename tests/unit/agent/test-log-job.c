@@ -319,28 +319,6 @@ UNIT_TEST(the_latest_of_many_files_are_read)
     end();
 }
 
-UNIT_TEST(a_bad_file_is_ignored_until_it_is_replaced)
-{
-    char *path;
-
-    make_directory();
-    path = xasprintf("%s/events.1", dir);
-    append_file("events.1", "this is not a record of events");
-    begin("tfevents", "events.*", "metric=loss");
-    run_job();
-    assert_int_equal(report().bad, 1);
-    append_file("events.1", "nor is this");
-    run_job();
-    assert_int_equal(report().bad, 1);
-    assert_int_equal(n_told, 0);
-    assert_int_equal(unlink(path), 0);
-    append_file("events.1", "");
-    run_job();
-    assert_int_equal(report().bad, 0);
-    free(path);
-    end();
-}
-
 UNIT_TEST(an_exhausted_expression_ends_the_reader)
 {
     char line[4001];

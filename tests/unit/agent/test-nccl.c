@@ -41,10 +41,8 @@ make_page(struct fixture *f)
     close(fd);
 }
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = test_calloc(1, sizeof *f);
     struct sockaddr_un at = { .sun_family = AF_UNIX };
     char path[128];
 
@@ -63,16 +61,12 @@ set_up(void **state)
     setenv("STAGECOACH_JOB", "t0", 1);
     unsetenv("STAGECOACH_NCCL_NET");
     unsetenv("STAGECOACH_NCCL_PROFILER");
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
     static const char *const paths[] = { "progress.sock", "holds/asha/t0",
                                          "holds/asha", "holds", "." };
-    struct fixture *f = *state;
     char path[128];
 
     if (f->plugin) {
@@ -84,8 +78,6 @@ tear_down(void **state)
         snprintf(path, sizeof path, "%s/%s", f->dir, paths[i]);
         remove(i + 1 < N_ELEMENTS(paths) ? path : f->dir);
     }
-    test_free(f);
-    return 0;
 }
 
 static void *

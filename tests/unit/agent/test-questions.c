@@ -50,22 +50,14 @@ start(const char *variable)
     return pid;
 }
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     registry_init(&f->registry);
     f->questions = questions_create(&f->registry);
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < N; i++) {
         if (f->pids[i]) {
             kill(f->pids[i], SIGKILL);
@@ -74,8 +66,6 @@ tear_down(void **state)
     }
     questions_destroy(f->questions);
     registry_uninit(&f->registry);
-    free(f);
-    return 0;
 }
 
 static const struct claim *

@@ -32,12 +32,12 @@ UNIT_TEST(a_report_has_the_jobs_with_news)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        const struct job_told told = {
+        const struct job_reported told = {
             .hash = 1, .bytes = 5, .moved = cases[i].moved, .at = 10000
         };
-        const struct job_told now = { .hash = cases[i].hash,
-                                      .bytes = cases[i].bytes,
-                                      .at = 10000 + cases[i].at };
+        const struct job_reported now = { .hash = cases[i].hash,
+                                          .bytes = cases[i].bytes,
+                                          .at = 10000 + cases[i].at };
 
         if (telemetry_is_due(&told, &now, cases[i].counters_ms)
             != cases[i].due) {

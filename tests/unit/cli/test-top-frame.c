@@ -76,7 +76,7 @@ assert_frame(struct top_screen *screen, const char *alarms,
     "controller active, order 7 by policy stage, 1.50 x the bound\n"   \
     "2 hosts, 1 connected, at most 0.2 s behind the order; 1 cojobs, " \
     "2 jobs, "                                                         \
-    "1 stages; 75% tagged\n"
+    "1 stages; 75% tagged; GPUs waited 0.0 of 0.0 hours\n"
 #define STAGES                                                 \
     "rank  stage   jobs  level  iterations  done  ends in    " \
     "bottleneck\n"                                             \
@@ -91,9 +91,9 @@ UNIT_TEST(shows_rates_and_loads_between_two_samples)
         HEADER
         "alarms: 2, shim down on h1\n"
         "\n" STAGES "\n"
-        "host  state    order  jobs send    jobs receive  queued  tagged\n"
-        "h1    away         6  0.0 Mbit/s   2.00 Gbit/s   0 kB    50%\n"
-        "h0    ordered      7  20.0 Mbit/s  0.0 Mbit/s    12 kB   100%\n"
+        "host  state         order  jobs send    jobs receive  queued  tagged\n"
+        "h1    disconnected      6  0.0 Mbit/s   2.00 Gbit/s   0 kB    50%\n"
+        "h0    ordered           7  20.0 Mbit/s  0.0 Mbit/s    12 kB   100%\n"
         "\n"
         "link          load  demand\n"
         "h0:tx         50%   30 s\n"
@@ -138,8 +138,8 @@ UNIT_TEST(each_part_has_its_share_of_the_screen)
                  "rank  stage   jobs  \n"
                  "   0  asha/2     2  \n"
                  "\n"
-                 "host  state    order\n"
-                 "h1    away         6\n"
+                 "host  state         \n"
+                 "h1    disconnected  \n"
                  "\n"
                  "link          load  \n"
                  "h0:tx         50%   ");

@@ -60,10 +60,10 @@ UNIT_TEST(promises_by_chance_over_work)
 
     trials_promise(trials, 5, 2);
     assert_near(trials[0].promise, 1);
-    assert_near(trials[1].promise, pow(1. / 2 / first, 3));
-    assert_near(trials[2].promise, pow(1. / 2 / first, 3) / 2);
-    assert_near(trials[3].promise, pow(1. / 2 / first, 3) / 4 * 3 / 2);
-    assert_near(trials[4].promise, pow(1. / 7 / first, 3));
+    assert_near(trials[1].promise, pow(1. / 2 / first, 4));
+    assert_near(trials[2].promise, pow(1. / 2 / first, 4) / 2);
+    assert_near(trials[3].promise, pow(1. / 2 / first, 4) / 4 * 3 / 2);
+    assert_near(trials[4].promise, pow(1. / 7 / first, 4));
 }
 
 /* Adds an iteration of weight 1 that needs 'seconds' of both ports. */

@@ -98,6 +98,7 @@ UNIT_TEST(adds_up_hours_and_waiting)
     assert_float_equal(number(json, "ratio"), 0.75, 1e-6);
     cJSON_Delete(json);
     assert_has(o, "3 jobs in 4 stages, 17 GPU-hours\n");
+    assert_has(o, "\nStagecoach " STAGECOACH_VERSION ": test-observed, on ");
     assert_has(o, "\na/t0                             2     4         3"
                   "         5       0.5   16.7%         2\n"
                   "b/t1                             1     2         1"

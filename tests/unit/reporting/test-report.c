@@ -517,8 +517,15 @@ early_phases_end_at_a_share_of_the_last_accuracy(void **state)
     report_progress(p, "a", "t0", 9, 30, 1, 0.6);
     report_progress(p, "a", "t1", 8, 10, 2, 0.2);
     report_progress(p, "a", "t2", 3, 10, 2, NAN);
+    report_job_devices(p, "a", "t0", 2, 12, 2);
+    report_job_devices(p, "a", "t1", 4, 10, 1);
     report_finish(r);
     assert_float_equal(p->early_s, (3 + 6) / 2., 1e-9);
+
+    /* 0.99 of the best is reported at 9 s. */
+    assert_float_equal(p->target_s, 7, 1e-9);
+    assert_float_equal(p->device_s, 2 * 10 + 6, 1e-9);
+    assert_float_equal(p->device_s_to_target, 2 * 7 + 5, 1e-9);
     report_destroy(r);
 }
 

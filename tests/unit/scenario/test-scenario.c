@@ -120,8 +120,8 @@ static const struct {
       "%%" },
     { COJOBS(LOGS("cvs:%log/a,iteration=n")),
       "s.json: /cojobs/0/jobs/0/log: \"cvs:/log/a,iteration=n\" begins with "
-      "no format; expected json-lines:PATH, csv:PATH, regex:PATH, "
-      "tfevents:PATH or mlflow:PATH" },
+      "no format; expected json-lines:PATH, csv:PATH, regex:PATH or "
+      "mlflow:PATH" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"",
                       "\"a\"") ", " COJOB_OF("c", UP_TO_5, "\"h1\"", "\"a\"")),
       "s.json: /cojobs/1/name: \"c\" is the name of another cojob" },

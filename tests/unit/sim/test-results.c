@@ -64,6 +64,34 @@ UNIT_TEST(counts_stages_cojobs_and_jobs)
     workload_destroy(w);
 }
 
+/* The metric of the only trial is 0.5, 0.75, 0.875... after 1, 3, 7...
+ * iterations, and it has two devices from 1 s on. */
+UNIT_TEST(finds_when_a_search_is_near_its_best)
+{
+    struct workload *w = make_workload();
+    struct sim_job job = { .iterations = 255, .begin = 1, .end = 6 };
+    struct sim_best points[] = { { 2, 0.5 }, { 3, 0.985 }, { 4, 0.987 } };
+    struct sim_bests bests[2] = { { .n = 3, .bests = points } };
+    struct sim_result r = {
+        .n_jobs = 1,
+        .jobs = &job,
+        .n_cojobs = 2,
+        .bests = bests,
+    };
+    struct results results;
+
+    w->cojobs[0].jobs[0].curve = (struct workload_curve){
+        .final = 1, .span = 1, .exponent = 1, .every = 1
+    };
+    w->cojobs[0].jobs[0].devices = 2;
+    results_compute(w, &r, NULL, &results);
+    assert_int_equal(results.target.n, 1);
+    assert_near(results.target.mean, 4);
+    assert_near(results.device_s, 10);
+    assert_near(results.device_s_to_target, 6);
+    workload_destroy(w);
+}
+
 /* Slowdowns of 1, 2.5 and 1. */
 UNIT_TEST(says_who_pays)
 {

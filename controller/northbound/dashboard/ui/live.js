@@ -30,7 +30,7 @@ export function getText(path) {
 
 // Calls 'refresh' every two seconds, but not while it runs or the page is
 // hidden; its argument says whether stages are due.  Calls 'state' with "live"
-// or "away" when that changes.
+// or "disconnected" when that changes.
 export function follow(refresh, state) {
     let busy = false;
     let known = "";
@@ -59,7 +59,7 @@ export function follow(refresh, state) {
             if (!(error instanceof Away)) {
                 throw error;
             }
-            setState("away");
+            setState("disconnected");
         } finally {
             busy = false;
         }

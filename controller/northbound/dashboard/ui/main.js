@@ -14,7 +14,7 @@ import { drawStages } from "./stages.js";
 const HOUR_MS = 3600 * 1000;
 const STATES = {
     live: "live, updated every two seconds",
-    away: "the controller does not reply; the page shows the last state",
+    disconnected: "the controller does not reply; the page shows the last state",
 };
 
 // State and order are HTML of the controller, see dashboard.h.

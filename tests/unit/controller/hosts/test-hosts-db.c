@@ -14,6 +14,7 @@
 #include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/hosts-idl.h"
 
 #define TIMEOUT_MS 10000
 
@@ -44,11 +45,8 @@ end(struct controller *ctl)
     cluster_destroy(ctl->c);
 }
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     test_server_init(&f->server, &database_hosts);
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
@@ -57,23 +55,16 @@ set_up(void **state)
         begin(&f->a, f->server.remote);
         begin(&f->b, f->server.remote);
     }
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     if (f->server.file) {
         end(&f->a);
         end(&f->b);
     }
     policy_destroy(f->policy);
     test_server_uninit(&f->server);
-    free(f);
-    return 0;
 }
 
 /* Runs one iteration of the loop of 'ctl', which leads with 'generation'
@@ -84,7 +75,8 @@ iterate(struct fixture *f, struct controller *ctl, int64_t generation)
     hosts_db_run(ctl->hdb);
     if (generation) {
         hosts_db_mark(ctl->hdb);
-        hosts_db_write(ctl->hdb, f->policy, generation, false);
+        hosts_db_compare(ctl->hdb, f->policy, generation, false, false);
+        hosts_db_write(ctl->hdb);
     }
     hosts_db_commit(ctl->hdb);
     poll_timer_wait(20);
@@ -119,6 +111,8 @@ FIXTURE_TEST(rows_of_a_newer_generation_are_not_replaced)
     for (long long end = time_msec() + 300; time_msec() < end;) {
         iterate(f, &f->a, 1);
         assert_int_equal(hosts_db_version(f->a.hdb), version);
+        assert_int_equal(cluster_get_host(f->a.c, "h0")->desired->generation,
+                         2);
     }
 
     /* It could have written them. */
@@ -181,7 +175,7 @@ FIXTURE_TEST(a_removed_host_has_no_rows_until_it_connects)
         iterate(f, &f->a, 1);
     }
     host->connected = false;
-    assert_true(host->reports && host->wants);
+    assert_true(host->reports && host->reported && host->desired);
 }
 
 FIXTURE_TEST(a_host_is_not_removed_if_it_connects_before)

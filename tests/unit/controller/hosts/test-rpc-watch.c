@@ -85,7 +85,7 @@ turn(struct fixture *f, bool receives)
             f->n++;
         }
         f->ended = jsonrpc_get_status(watched->rpc) == EOF;
-        rpc_watch_ask(f->watch, watched, receives);
+        rpc_watch_register(f->watch, watched, receives);
         ran = true;
     }
     return ran;
@@ -183,10 +183,10 @@ check_transport(const char *passive, const char *active)
     }
 
     /* A stream that does not receive is not run for what arrives. */
-    rpc_watch_ask(f.watch, &f.server, false);
+    rpc_watch_register(f.watch, &f.server, false);
     send_messages(&f, 1);
     assert_false(turn(&f, false));
-    rpc_watch_ask(f.watch, &f.server, true);
+    rpc_watch_register(f.watch, &f.server, true);
     await(&f, N_MESSAGES + 1, false);
 
     stream_close(f.client);
@@ -221,7 +221,7 @@ UNIT_TEST(what_could_not_be_sent_is_sent_later)
     jsonrpc_send(f.server.rpc,
                  jsonrpc_create_notify(
                      "x", json_array_create_1(json_string_create(text))));
-    rpc_watch_ask(f.watch, &f.server, true);
+    rpc_watch_register(f.watch, &f.server, true);
     assert_true(jsonrpc_get_backlog(f.server.rpc) > 0);
     assert_false(turn(&f, true));
     while (jsonrpc_get_backlog(f.server.rpc)) {

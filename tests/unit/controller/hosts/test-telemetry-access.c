@@ -97,33 +97,23 @@ struct fixture {
     struct jsonrpc *agents[3];
 };
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
     snprintf(f->socket, sizeof f->socket, "unix:/tmp/sct-telemetry-%ld",
              (long) getpid());
     f->c = cluster_create();
     assert_no_error(telemetry_create(f->socket, 2, f->c, &f->t));
     telemetry_run(f->t, true);
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < ARRAY_SIZE(f->agents); i++) {
         jsonrpc_close(f->agents[i]);
     }
     telemetry_destroy(f->t);
     cluster_destroy(f->c);
-    free(f);
-    return 0;
 }
 
 /* Lets agent 'i', which connects if it is not, report 'text'. */
@@ -169,6 +159,57 @@ FIXTURE_TEST(a_lease_says_how_often_counters_are_wanted)
     telemetry_send_leases(f->t, 3, 18, 10000); /* Not due yet. */
     assert_is(receive(f, 0), "-");
     assert_int_equal(telemetry_n_agents(f->t), 1);
+}
+
+/* Gives h0 order 'version' and pushes. */
+static int64_t
+push(struct fixture *f, int64_t version)
+{
+    struct host *host = cluster_get_host(f->c, "h0");
+
+    free(host->order);
+    host->order = xstrdup("{\"host\":\"h0\"}");
+    host->wanted_generation = 3;
+    host_set_wanted(host, version);
+    return telemetry_push(f->t, version);
+}
+
+#define ORDER(VERSION) \
+    "[{\"row\":{\"host\":\"h0\",\"version\":" VERSION "},\"version\":1}]"
+#define HAS(GENERATION, VERSION)                                                     \
+    "[{\"version\": 1, \"host\": \"h0\", \"state\": \"fair\", \"applied\": " VERSION \
+    ", \"applied_generation\": " GENERATION ", \"jobs\": []" COUNTERS "}]"
+
+FIXTURE_TEST(an_agent_gets_each_order_once_and_after_a_connect_what_it_lacks)
+{
+    static const struct {
+        const char *report, *received;
+    } connects[] = {
+        { HEAD("h0") COUNTERS "}]", ORDER("8") },
+        { HAS("3", "8"), "-" },
+        { HAS("3", "7"), ORDER("8") },
+        { HAS("2", "8"), ORDER("8") }, /* Of another leader. */
+        { HAS("2", "9"), ORDER("8") },
+    };
+
+    report(f, 0, HEAD("h0") COUNTERS "}]");
+    report(f, 1, HEAD("h1") COUNTERS "}]"); /* Is to have no order. */
+    assert_int_equal(push(f, 7), 7);
+    assert_is(receive(f, 0), ORDER("7"));
+    assert_int_equal(telemetry_push(f->t, 7), 7);
+    assert_is(receive(f, 0), "-");
+    assert_is(receive(f, 1), "-");
+    assert_int_equal(push(f, 8), 8);
+    assert_is(receive(f, 0), ORDER("8"));
+    for (size_t i = 0; i < ARRAY_SIZE(connects); i++) {
+        jsonrpc_close(f->agents[0]);
+        f->agents[0] = NULL;
+        telemetry_run(f->t, true);
+        report(f, 0, connects[i].report);
+        telemetry_run(f->t, true);
+        assert_int_equal(telemetry_push(f->t, 8), 8);
+        assert_is(receive(f, 0), connects[i].received);
+    }
 }
 
 FIXTURE_TEST(the_first_report_has_counters)

@@ -253,7 +253,7 @@ SERVER_TEST(a_client_without_database_gives_up_in_time)
     enum intent_result result;
 
     assert_says(intent_client_write(ic, &cojob_begin, &result),
-                "the intent database did not answer within 50 ms");
+                "the intent database did not reply within 50 ms");
     assert_int_equal(result, INTENT_TIMED_OUT);
     assert_says(intent_client_write(ic, &cojob_begin, NULL), f->remote);
     intent_client_destroy(ic);

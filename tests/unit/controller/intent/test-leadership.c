@@ -139,6 +139,35 @@ UNIT_TEST(a_newer_generation_on_hosts_fences_the_leader)
     assert_int_equal(l.requested, 4);
 }
 
+/* An iteration a second late makes the age of the database's last word
+ * unknown, until its probe was answered in time. */
+UNIT_TEST(a_leader_is_confirmed_while_the_database_answers_in_time)
+{
+    static const struct {
+        long long msec;
+        bool answers, confirmed;
+    } steps[] = {
+        { 90000, true, false }, { 90900, true, false },
+        { 91800, true, false }, { 92600, true, true },
+        { 93500, true, true },  { 93600, false, false },
+        { 94000, true, true },  { 98000, true, false },
+        { 99000, true, false }, { 99900, false, false },
+        { 100600, true, true },
+    };
+    struct leadership l = { .active = true, .generation = 1 };
+    struct leadership_view view = holder;
+
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        view.generation = 1;
+        view.msec = steps[i].msec;
+        view.answers = steps[i].answers;
+        leadership_run(&l, &view);
+        if (l.confirmed != steps[i].confirmed) {
+            fail_msg("at %lld: %d", steps[i].msec, l.confirmed);
+        }
+    }
+}
+
 UNIT_TEST(only_a_connected_leader_with_a_transaction_may_write)
 {
     struct leadership l = lead(1);

@@ -77,28 +77,18 @@ give_intent(struct fixture *f, int64_t ended)
     cluster_intent_end(f->c);
 }
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     f->c = cluster_create();
     f->counted = -1;
     f->claim.registered = true;
     f->began = f->stage_began = 1000;
     give_intent(f, 0);
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     cluster_destroy(f->c);
-    free(f);
-    return 0;
 }
 
 /* Host 'host' tells of job asha/t0 through a link of 8 Mbit/s. */
@@ -178,13 +168,19 @@ FIXTURE_TEST(keeps_what_each_job_of_a_stage_did)
     f->waited = 5;
     learn(f, "h0", 500, 0, 0, true);
     f->waited = 7;
+    msec_ahead += 10000;
     learn(f, "h0", 900, 100, 1, false);
+    learn(f, "h1", 0, 100, 1, false); /* Less than h0. */
+    msec_ahead -= 10000;
     part = shash_find_data(&f->stage->parts, "t0");
     assert_int_equal(part->devices, 2);
     b = shash_find_data(&part->moved, "h0");
     assert_int_equal(b->bytes[DIR_TX], 400);
     assert_float_equal(b->waited, 2, 1e-9);
     assert_float_equal(b->busy, 4, 1e-9);
+    assert_float_equal(f->job->gpu_waited, 2 * 2, 1e-9);
+    assert_float_equal(f->job->gpu_held, 2 * 10, 1);
+    assert_true(f->c->gpu_held == f->job->gpu_held);
     assert_int_equal(cluster_get_host(f->c, "h0")->carried[DIR_TX], 800);
     assert_int_equal(cluster_get_host(f->c, "h0")->moved[DIR_TX], 400);
 }
@@ -616,13 +612,13 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
                               .path = "/v1/cojobs/asha/jobs/t0/progress",
                               .body = body,
                               .body_size = strlen(body) };
-    struct rest_answer answer;
+    struct rest_reply reply;
 
     msec_ahead += ms;
     wall_ahead += ms;
-    answer = rest_route(&r);
-    assert_int_equal(answer.status, 200);
-    rest_answer_uninit(&answer);
+    reply = rest_route(&r);
+    assert_int_equal(reply.status, 200);
+    rest_reply_uninit(&reply);
     free(body);
 }
 
@@ -755,9 +751,9 @@ FIXTURE_TEST(first_host_of_a_job_without_places_names_the_others)
     assert_false(h9_counts(f));
 
     /* It is begun again on another host. */
-    msec_ahead += HOST_WORD_GONE_MS + 1;
+    msec_ahead += HOST_WORD_STALE_MS + 1;
     assert_true(h9_counts(f));
-    msec_ahead -= HOST_WORD_GONE_MS + 1;
+    msec_ahead -= HOST_WORD_STALE_MS + 1;
 }
 
 /* A host without a certificate of its own, and one with. */
@@ -866,10 +862,10 @@ FIXTURE_TEST(iterations_where_a_job_is_no_more_do_not_count)
     learn(f, "h0", 0, 0, 1, true);
     learn(f, "h0", 20000000, 20000000, 11, false);
     assert_int_equal(f->job->iteration, 11);
-    msec_ahead += HOST_WORD_GONE_MS + 1;
+    msec_ahead += HOST_WORD_STALE_MS + 1;
     learn(f, "h1", 0, 0, 0, true);
     assert_int_equal(f->job->iteration, 0);
     learn(f, "h1", 4000000, 4000000, 2, false);
     assert_int_equal(f->job->iteration, 2);
-    msec_ahead -= HOST_WORD_GONE_MS + 1;
+    msec_ahead -= HOST_WORD_STALE_MS + 1;
 }

@@ -18,10 +18,8 @@ struct fixture {
     struct job_traffic *x, *y;
 };
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
     struct cojob *cojob;
     struct job *x, *y;
 
@@ -39,23 +37,16 @@ set_up(void **state)
     f->x = shash_find_data(&x->traffic, "h0");
     f->y = shash_find_data(&y->traffic, "h1");
     f->x->host->connected = f->y->host->connected = true;
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     cluster_destroy(f->c);
-    free(f);
-    return 0;
 }
 
-/* Returns whether the stage is silent after 'ms', looking each second. */
+/* Returns true if the stage is inactive after 'ms', checked each second. */
 static bool
-is_silent_after(struct fixture *f, int64_t from, int64_t ms)
+is_inactive_after(struct fixture *f, int64_t from, int64_t ms)
 {
     for (int64_t now = from; now <= from + ms; now += 1000) {
         inactive_run(f->c, now);
@@ -63,10 +54,10 @@ is_silent_after(struct fixture *f, int64_t from, int64_t ms)
     return f->stage->inactive;
 }
 
-FIXTURE_TEST(a_stage_without_processes_is_silent)
+FIXTURE_TEST(a_stage_without_processes_is_inactive)
 {
-    assert_false(is_silent_after(f, BEGAN, 59000));
-    assert_true(is_silent_after(f, BEGAN + 60000, 0));
+    assert_false(is_inactive_after(f, BEGAN, 59000));
+    assert_true(is_inactive_after(f, BEGAN + 60000, 0));
 }
 
 FIXTURE_TEST(one_job_with_a_process_is_enough)
@@ -76,17 +67,17 @@ FIXTURE_TEST(one_job_with_a_process_is_enough)
         inactive_run(f->c, now);
         assert_false(f->stage->inactive);
     }
-    assert_false(is_silent_after(f, BEGAN + 200000, 60000));
-    assert_true(is_silent_after(f, BEGAN + 260000, 10000));
+    assert_false(is_inactive_after(f, BEGAN + 200000, 60000));
+    assert_true(is_inactive_after(f, BEGAN + 260000, 10000));
 }
 
-FIXTURE_TEST(a_host_that_is_away_says_nothing)
+FIXTURE_TEST(a_disconnected_host_shows_nothing)
 {
     f->x->host->connected = false;
-    assert_false(is_silent_after(f, BEGAN, 600000));
+    assert_false(is_inactive_after(f, BEGAN, 600000));
     f->x->host->connected = true;
-    assert_false(is_silent_after(f, BEGAN + 600000, 50000));
-    assert_true(is_silent_after(f, BEGAN + 650000, 20000));
+    assert_false(is_inactive_after(f, BEGAN + 600000, 50000));
+    assert_true(is_inactive_after(f, BEGAN + 650000, 20000));
 }
 
 FIXTURE_TEST(nothing_is_known_of_a_job_without_hosts)
@@ -94,9 +85,9 @@ FIXTURE_TEST(nothing_is_known_of_a_job_without_hosts)
     struct job *x = shash_find_data(&f->c->jobs, "a/x");
 
     shash_clear_free_data(&x->traffic);
-    assert_false(is_silent_after(f, BEGAN, 600000));
+    assert_false(is_inactive_after(f, BEGAN, 600000));
     x->live = false;
-    assert_true(is_silent_after(f, BEGAN + 600000, 60000));
+    assert_true(is_inactive_after(f, BEGAN + 600000, 60000));
 }
 
 /* Its next trial may begin soon. */
@@ -108,8 +99,8 @@ FIXTURE_TEST(a_search_that_judges_one_by_one_may_have_no_trial_for_a_while)
     f->stage->n_jobs = 0;
     assert_int_equal(stage_find_idle(f->stage, f->stage->known_at + 50000),
                      STAGE_BUSY);
-    assert_false(is_silent_after(f, BEGAN, 59000));
-    assert_true(is_silent_after(f, BEGAN + 60000, 0));
+    assert_false(is_inactive_after(f, BEGAN, 59000));
+    assert_true(is_inactive_after(f, BEGAN + 60000, 0));
 }
 
 /* A mistyped name of "stage begin": no host has ever seen the job. */
@@ -160,16 +151,16 @@ FIXTURE_TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen)
 }
 
 /* Its stage ends after a minute, and ten more later so does the search. */
-FIXTURE_TEST(a_search_without_stages_or_processes_is_silent)
+FIXTURE_TEST(a_search_without_stages_or_processes_is_inactive)
 {
     struct cojob *cojob = f->stage->cojob;
 
-    assert_true(is_silent_after(f, BEGAN, 700000));
+    assert_true(is_inactive_after(f, BEGAN, 700000));
     assert_false(cojob->inactive);
     f->stage->ended = BEGAN + 700000;
-    assert_true(is_silent_after(f, BEGAN + 701000, 590000));
+    assert_true(is_inactive_after(f, BEGAN + 701000, 590000));
     assert_false(cojob->inactive);
-    is_silent_after(f, BEGAN + 1291000, 20000);
+    is_inactive_after(f, BEGAN + 1291000, 20000);
     assert_true(cojob->inactive);
 }
 

@@ -54,32 +54,22 @@ set_order(struct fixture *f, const char *order)
     free(text);
 }
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     f->c = cluster_create();
     f->d = decide_create(f->c, NULL);
     f->now = 1000;
     overrides_init(&f->o);
     set_order(f, "stage");
     give(f);
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     decide_destroy(f->d);
     overrides_uninit(&f->o);
     cluster_destroy(f->c);
     policy_destroy(f->policy);
-    free(f);
-    return 0;
 }
 
 static void

@@ -18,18 +18,13 @@ struct fixture {
     int64_t now;
 };
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     f->now = 1000;
     f->facts = (struct progress_bound_facts) {
         .target = 100, .per_iteration = 1000,
     };
     progress_bound_init(&f->b, f->now);
-    *state = f;
-    return 0;
 }
 
 static int

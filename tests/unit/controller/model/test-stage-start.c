@@ -19,10 +19,8 @@ struct fixture {
 };
 
 /* A stage that began 30 ms before it is read, of a job on h0. */
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
     struct cojob *cojob;
     struct job *job;
 
@@ -40,18 +38,11 @@ set_up(void **state)
     host_set_wanted(f->host, 4);
     host_set_applied(f->host, 4);
     f->now = f->stage->known_at;
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     cluster_destroy(f->c);
-    free(f);
-    return 0;
 }
 
 /* Runs 'ms' later, when the hosts database has version 'stored' of 'written',

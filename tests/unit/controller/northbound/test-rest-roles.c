@@ -33,15 +33,15 @@ no_query(const void *aux OVS_UNUSED, const char *name OVS_UNUSED)
     return NULL;
 }
 
-/* Answers 'r' by a client 'eva' of 'role' with user 'uid'.  What is forbidden
- * is noted for views. */
-static struct rest_answer
+/* Replies to 'r' by a client 'eva' of 'role' with user 'uid'.  What is
+ * forbidden is noted for views. */
+static struct rest_reply
 ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     const char *body, struct rest_request *r)
 {
     static struct controller ctl;
     struct peer peer = { .role = role, .actor = eva, .uid = uid };
-    struct rest_answer answer;
+    struct rest_reply reply;
 
     *r = (struct rest_request){ .ctl = &ctl,
                                 .peer = &peer,
@@ -58,23 +58,22 @@ ask(enum peer_role role, uint32_t uid, const char *method, const char *path,
     cluster_intent_end(ctl.cluster);
     cojob_set_owner(ctl.cluster, shash_find_data(&ctl.cluster->cojobs, "asha"),
                     "ann", 0);
-    answer = rest_route(r);
-    assert_int_equal(answer.status == 403,
+    reply = rest_route(r);
+    assert_int_equal(reply.status == 403,
                      owner_refusal(owners_get(&ctl.cluster->owners, eva, uid))
                          != NULL);
     cluster_destroy(ctl.cluster);
     r->peer = NULL;
-    return answer;
+    return reply;
 }
 
 static void
-assert_forbidden(struct rest_answer answer, const char *error)
+assert_forbidden(struct rest_reply reply, const char *error)
 {
-    assert_int_equal(answer.status, 403);
+    assert_int_equal(reply.status, 403);
     assert_string_equal(
-        json_string(shash_find_data(json_object(answer.json), "error")),
-        error);
-    rest_answer_uninit(&answer);
+        json_string(shash_find_data(json_object(reply.json), "error")), error);
+    rest_reply_uninit(&reply);
 }
 
 UNIT_TEST(who_only_reads_changes_nothing)
@@ -90,7 +89,7 @@ UNIT_TEST(who_only_reads_changes_nothing)
         { "PUT", COJOB "/stages/0" },
         { "DELETE", COJOB "/stages/0" },
     };
-    struct rest_answer answer;
+    struct rest_reply reply;
     struct rest_request r;
 
     for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
@@ -103,9 +102,9 @@ UNIT_TEST(who_only_reads_changes_nothing)
             error);
         free(error);
     }
-    answer = ask(PEER_READ, 0, "GET", COJOB, "", &r);
-    assert_int_equal(answer.status, 200);
-    rest_answer_uninit(&answer);
+    reply = ask(PEER_READ, 0, "GET", COJOB, "", &r);
+    assert_int_equal(reply.status, 200);
+    rest_reply_uninit(&reply);
 }
 
 UNIT_TEST(a_user_chooses_no_number_and_no_large_weight)
@@ -244,7 +243,7 @@ UNIT_TEST(pages_of_other_sites_are_refused)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         const struct peer peer = { .role = cases[i].role };
-        struct rest_answer answer = rest_authorize(
+        struct rest_reply reply = rest_authorize(
             &(struct rest_head){ .peer = &peer,
                                  .method = cases[i].method,
                                  .host = cases[i].host,
@@ -253,10 +252,10 @@ UNIT_TEST(pages_of_other_sites_are_refused)
                                  .origin = cases[i].origin,
                                  .content_length = cases[i].length });
 
-        if (answer.status != cases[i].status) {
-            fail_msg("case %" PRIuSIZE ": %u", i, answer.status);
+        if (reply.status != cases[i].status) {
+            fail_msg("case %" PRIuSIZE ": %u", i, reply.status);
         }
-        rest_answer_uninit(&answer);
+        rest_reply_uninit(&reply);
     }
     assert_false(rest_listen_has_name("c1", "no certificate"));
 }

@@ -190,17 +190,17 @@ UNIT_TEST(progress_needs_an_iteration)
     }
 }
 
-/* Checks the status and the start of the error of 'answer', and frees it. */
+/* Checks the status and the start of the error of 'reply', and frees it. */
 static void
-assert_error(struct rest_answer answer, unsigned int status, const char *start)
+assert_error(struct rest_reply reply, unsigned int status, const char *start)
 {
-    const struct json *error = shash_find_data(json_object(answer.json),
-                                               "error");
+    const struct json *error =
+        shash_find_data(json_object(reply.json), "error");
 
-    assert_int_equal(answer.status, status);
+    assert_int_equal(reply.status, status);
     assert_true(strlen(json_string(error)) >= strlen(start));
     assert_memory_equal(json_string(error), start, strlen(start));
-    rest_answer_uninit(&answer);
+    rest_reply_uninit(&reply);
 }
 
 /* The query "outcome=VALUE" if 'aux' is VALUE. */
@@ -320,9 +320,9 @@ UNIT_TEST(changes_are_prepared_for_the_database)
         struct rest_request r = make_request(cases[i].method, cases[i].path,
                                              cases[i].body,
                                              cases[i].outcome);
-        struct rest_answer answer = rest_route(&r);
+        struct rest_reply reply = rest_route(&r);
 
-        assert_int_equal(answer.status, 0);
+        assert_int_equal(reply.status, 0);
         assert_int_equal(r.edit.kind, cases[i].kind);
         assert_string_equal(r.edit.cojob, "a");
         if (cases[i].kind == INTENT_STAGE_BEGIN) {
@@ -345,16 +345,16 @@ UNIT_TEST(changes_are_prepared_for_the_database)
 UNIT_TEST(the_index_lists_views_and_routes)
 {
     struct rest_request r = make_request("GET", "/v1", "", NULL);
-    struct rest_answer answer = rest_route(&r);
+    struct rest_reply reply = rest_route(&r);
     char *text;
 
-    assert_int_equal(answer.status, 200);
-    text = json_to_string(answer.json, JSSF_SORT);
+    assert_int_equal(reply.status, 200);
+    text = json_to_string(reply.json, JSSF_SORT);
     assert_non_null(strstr(text, "{\"method\":\"GET\","
                                  "\"path\":\"/v1/status\"}"));
     assert_says(text, "{\"method\":\"POST\",\"path\":"
                       "\"/v1/cojobs/{cojob}/jobs/{job}/progress\"}");
-    rest_answer_uninit(&answer);
+    rest_reply_uninit(&reply);
 }
 
 UNIT_TEST(tls_needs_files)

@@ -28,11 +28,8 @@ struct fixture {
     struct status_facts facts;
 };
 
-static int
-set_up(void **state)
+FIXTURE_SET_UP
 {
-    struct fixture *f = xzalloc(sizeof *f);
-
     f->c = cluster_create();
     for (int i = 0; i < 8; i++) {
         char name[] = { 'h', '0' + i, '\0' };
@@ -41,21 +38,16 @@ set_up(void **state)
         host->connected = true;
         host->named = true;
     }
-    f->facts = (struct status_facts) {
-        .cluster = f->c, .intent_connected = true, .hosts_connected = true,
+    f->facts = (struct status_facts){
+        .cluster = f->c,
+        .intent_connected = true,
+        .hosts_connected = true,
     };
-    *state = f;
-    return 0;
 }
 
-static int
-tear_down(void **state)
+FIXTURE_TEAR_DOWN
 {
-    struct fixture *f = *state;
-
     cluster_destroy(f->c);
-    free(f);
-    return 0;
 }
 
 static struct host *
@@ -130,8 +122,9 @@ FIXTURE_TEST(refused_jobs_raise_an_alarm)
     host(f, "h1")->users[0].uid = 1001;
     host(f, "h3")->n_users = 1;
     strcpy(host(f, "h3")->users[0].pod, "c3a1-d2");
-    assert_alarm(f, "more than a share of a table is asked for by user "
-                    "1001 on h1, pod c3a1-d2 on h3: nobody else loses by it");
+    assert_alarm(f,
+                 "more than a share of a table is requested by user "
+                 "1001 on h1, pod c3a1-d2 on h3: others lose nothing by it");
     host(f, "h1")->n_users = host(f, "h3")->n_users = 0;
 
     cluster_intent_begin(f->c);
@@ -191,7 +184,7 @@ FIXTURE_TEST(a_faulty_host_raises_an_alarm)
     h->later = false;
     h->silent_at = now;
     assert_alarm(f, "the agent is connected and sends nothing on h2: restart "
-                    "it, or look for what blocks it");
+                    "it, or find what blocks it");
     now += 60000;
     assert_alarm(f, NULL);
 }

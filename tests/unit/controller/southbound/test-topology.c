@@ -109,18 +109,21 @@ UNIT_TEST(all_shortest_paths_are_used)
 {
     struct topology *t = leaf_spine();
     struct routes *r = routes_create(t);
-    uint32_t ports[4];
+    struct route_next next;
 
-    assert_int_equal(routes_next(r, 0, 1, ports, 4), 2);
-    assert_int_equal(ports[0], 10);
-    assert_int_equal(ports[1], 11);
-    assert_int_equal(routes_next(r, 0, 1, ports, 1), 1);
-    assert_int_equal(routes_next(r, 2, 1, ports, 4), 1);
-    assert_int_equal(ports[0], 2);
-    assert_int_equal(routes_next(r, 1, 1, ports, 4), 0);
+    routes_next(r, 0, 1, &next);
+    assert_int_equal(next.n, 2);
+    assert_int_equal(next.hops[0].out.port, 10);
+    assert_int_equal(next.hops[1].out.port, 11);
+    routes_next(r, 2, 1, &next);
+    assert_int_equal(next.n, 1);
+    assert_int_equal(next.hops[0].out.port, 2);
+    routes_next(r, 1, 1, &next);
+    assert_int_equal(next.n, 0);
 
     /* Spine to spine is two hops by either leaf. */
-    assert_int_equal(routes_next(r, 2, 3, ports, 4), 2);
+    routes_next(r, 2, 3, &next);
+    assert_int_equal(next.n, 2);
     routes_destroy(r);
     topology_destroy(t);
 }
@@ -129,19 +132,22 @@ UNIT_TEST(links_that_are_down_are_avoided)
 {
     struct topology *t = leaf_spine();
     struct routes *r = routes_create(t);
-    uint32_t ports[4];
+    struct route_next next;
 
     /* Without leaf 1 to spine 0, leaf 0 must not use spine 0 either. */
     routes_set_up(r, 2, false);
     routes_set_up(r, 2, false);
     assert_int_equal(routes_n_down(r), 1);
-    assert_int_equal(routes_next(r, 0, 1, ports, 4), 1);
-    assert_int_equal(ports[0], 11);
+    routes_next(r, 0, 1, &next);
+    assert_int_equal(next.n, 1);
+    assert_int_equal(next.hops[0].out.port, 11);
     routes_set_up(r, 3, false);
-    assert_int_equal(routes_next(r, 0, 1, ports, 4), 0);
+    routes_next(r, 0, 1, &next);
+    assert_int_equal(next.n, 0);
     routes_set_up(r, 2, true);
-    assert_int_equal(routes_next(r, 0, 1, ports, 4), 1);
-    assert_int_equal(ports[0], 10);
+    routes_next(r, 0, 1, &next);
+    assert_int_equal(next.n, 1);
+    assert_int_equal(next.hops[0].out.port, 10);
     routes_destroy(r);
     topology_destroy(t);
 }

@@ -237,10 +237,10 @@ UNIT_TEST_BETWEEN(refuses_bad_cifar_files, make_folder, remove_folder)
     struct dataset *ds;
 
     check_message(dataset_cifar(&cifar_config, folder, &ds),
-                  "/data_batch*.bin: no such file");
+                  "/data_batch*.bin*: no such file");
     put("data_batch_1.bin", bytes, 0);
     check_message(dataset_cifar(&cifar_config, folder, &ds),
-                  "/data_batch*.bin: no images");
+                  "/data_batch*.bin*: no images");
     put("data_batch_1.bin", bytes, sizeof bytes - 1);
     check_message(dataset_cifar(&cifar_config, folder, &ds),
                   "/data_batch_1.bin: ends within an image, a label and 3072 "

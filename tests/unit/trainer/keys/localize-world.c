@@ -276,11 +276,16 @@ world_open(const struct scene *scene)
     for (int i = 0; i < scene->n; i++) {
         world.ranks[i] = i;
         local_store_init(&world.stores[i], &range, 1, 2);
-        localize_init(&world.nodes[i], &(struct localize_config) {
-            .rank = i, .n = scene->n, .moves = scene->moves,
-            .shared = scene->shared, .caches = scene->caches,
-            .class = &class, .aux = &world.ranks[i],
-        }, &world.stores[i]);
+        localize_init(&world.nodes[i],
+                      &(struct localize_config){
+                          .rank = i,
+                          .n = scene->n,
+                          .moves = scene->moves,
+                          .shared = scene->shared,
+                          .class = &class,
+                          .aux = &world.ranks[i],
+                      },
+                      &world.stores[i]);
     }
     while (world.n_workers < MAX_JOB_PROCESSES
            && scene->programs[world.n_workers].ops) {

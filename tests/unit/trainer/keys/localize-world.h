@@ -47,7 +47,7 @@ struct scene {
     const char *name;
     int n;                      /* Nodes. */
     int homes[N_KEYS];
-    bool moves, shared, caches;
+    bool moves, shared;
     bool unordered;             /* Messages may overtake each other. */
     struct program programs[MAX_JOB_PROCESSES];
 };

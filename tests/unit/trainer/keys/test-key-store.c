@@ -26,7 +26,6 @@
 /* What each worker of each node does; it asserts by check(). */
 struct world {
     enum key_variant variant;
-    bool caches;
     int staleness;
     int n_nodes, n_workers;
     void (*run)(const struct world *, struct key_worker *, int rank, int i);
@@ -95,13 +94,22 @@ open_store(const struct world *w, int rank, struct key_store **store)
     for (int i = 0; i < w->n_nodes; i++) {
         names[i] = w->names[i];
     }
-    return key_store_create(&(struct key_store_config) {
-        .variant = w->variant, .caches = w->caches,
-        .staleness = w->staleness, .ranges = ranges, .n_ranges = 3,
-        .names = names, .n_nodes = w->n_nodes, .rank = rank,
-        .address = "127.0.0.1", .port = w->ports[rank],
-        .n_workers = w->n_workers, .connect_us = FAR_US, .init = init_value,
-    }, store);
+    return key_store_create(
+        &(struct key_store_config){
+            .variant = w->variant,
+            .staleness = w->staleness,
+            .ranges = ranges,
+            .n_ranges = 3,
+            .names = names,
+            .n_nodes = w->n_nodes,
+            .rank = rank,
+            .address = "127.0.0.1",
+            .port = w->ports[rank],
+            .n_workers = w->n_workers,
+            .connect_us = FAR_US,
+            .init = init_value,
+        },
+        store);
 }
 
 static void *
@@ -159,13 +167,9 @@ run_everywhere(struct world w)
         for (int n = 1; n <= MAX_NODES; n += 3) {
             w.variant = variant;
             w.n_nodes = n;
-            w.caches = false;
             run_world(&w);
         }
     }
-    w.variant = KEY_LOCALIZE;
-    w.caches = true;
-    run_world(&w);
 }
 
 #define N_PUSHES 2000           /* Of each worker. */
@@ -267,10 +271,6 @@ UNIT_TEST(reads_see_ones_own_pushes_and_do_not_go_back)
             run_world(&w);
         }
     }
-    w.variant = KEY_LOCALIZE;
-    w.n_workers = 1;
-    w.caches = true;
-    run_world(&w);
 }
 
 /* At clock c there are all pushes of clocks before c - staleness. */
@@ -386,6 +386,33 @@ UNIT_TEST(many_keys_go_in_one_call)
             .run = use_all,
         });
     }
+}
+
+/* Keys of several widths in one call, half of them on their way elsewhere. */
+static void
+use_short(const struct world *w, struct key_worker *worker, int rank, int i)
+{
+    float ones[2 * WIDE + 17 * (LONG - WIDE)] = { 0 };
+    float values[sizeof ones / sizeof *ones], sum = w->n_nodes * w->n_workers;
+    uint64_t keys[LONG];
+
+    for (int k = 0, at = 0; k < LONG; at += k++ < WIDE ? 2 : 17) {
+        keys[k] = k;
+        ones[at] = 1;
+    }
+    key_localize(worker, keys + 20, 50);
+    key_push(worker, keys, LONG, ones);
+    ok(key_barrier(worker));
+    ok(key_wait(worker, key_pull(worker, keys, LONG, values)));
+    for (int k = 0, at = 0; k < LONG; at += k++ < WIDE ? 2 : 17) {
+        check(values[at] == sum + k && values[at + 1] == 0);
+    }
+    ok(key_finish(worker));
+}
+
+UNIT_TEST(keys_of_several_widths_go_in_one_call)
+{
+    run_everywhere((struct world){ .n_workers = 2, .run = use_short });
 }
 
 /* Rank 1 dies without a word; the others wait for its keys. */

@@ -263,8 +263,12 @@ UNIT_TEST(a_linear_model_learns_what_one_process_learns_by_few_bytes)
 
 UNIT_TEST(workers_may_be_threads)
 {
-    double loss = train((const char *const[]) {
-        "--threads", "2", "--location-caches", "--epochs", "6", NULL,
+    double loss = train((const char *const[]){
+        "--threads",
+        "2",
+        "--epochs",
+        "6",
+        NULL,
     });
 
     assert_true(loss < 0.3);

@@ -70,7 +70,7 @@ UNIT_TEST(decodes_what_was_encoded)
 UNIT_TEST(bodies_have_no_padding)
 {
     static const size_t lengths[FRAME_N_TYPES] = {
-        [FRAME_HELLO] = 136,    [FRAME_WELCOME] = 40,   [FRAME_INIT] = 12,
+        [FRAME_HELLO] = 160,    [FRAME_WELCOME] = 40,   [FRAME_INIT] = 12,
         [FRAME_PART] = 28,      [FRAME_PUSH] = 28,      [FRAME_WEIGHTS] = 24,
         [FRAME_HEARTBEAT] = 8,  [FRAME_ENLIST] = 24,    [FRAME_GROUP] = 20,
         [FRAME_PAUSED] = 12,    [FRAME_MEAN] = 20,      [FRAME_MOVE] = 16,
@@ -125,7 +125,7 @@ UNIT_TEST(another_version_is_refused_by_one_line_that_names_both)
     link_init(&link, fds[0]);
     assert_int_equal(write(fds[1], old, sizeof old), sizeof old);
     assert_int_equal(link_receive(&link, &error), LINK_END);
-    assert_is(error, "frame: wire version 4; expected version 8");
+    assert_is(error, "frame: wire version 4; expected version 9");
     link_close(&link);
     close(fds[1]);
 }

@@ -251,8 +251,8 @@ UNIT_TEST(the_last_checkpoint_that_is_not_later_is_read)
     for (uint64_t i = 10; i < 50; i += 5) {
         uint64_t iteration = i;
 
-        assert_null(checkpoint_read(dir, &hello, &iteration, &sync_bsp,
-                                    sync));
+        assert_null(
+            checkpoint_read(dir, &hello, false, &iteration, &sync_bsp, sync));
         assert_int_equal(iteration, i / 10 * 10);
         assert_int_equal(sync_iteration(sync), iteration);
     }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/trainer/schemes/sync-cluster.h"
 #include "tests/unit/unit-test.h"
-#include "trainer/backend/backend.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/seeded.h"
 #include "trainer/schemes/shard.h"
@@ -17,7 +17,7 @@
 
 #define N_WORKERS 5
 #define SAMPLES 103             /* No multiple of a batch, */
-#define BATCH 67                /* nor this one of the workers. */
+#define SIZE 67                 /* nor this one of the workers. */
 #define N_ITERATIONS 200
 
 /* The sample i has i as its only input. */
@@ -32,53 +32,6 @@ numbered(void)
     return ds;
 }
 
-struct job {
-    struct backend *b;
-    struct sync_spec spec;
-    struct sync *sync;
-    struct shard shares[N_WORKERS];
-    int n_changes;              /* Of a share. */
-};
-
-static void
-job_init(struct job *job, const char *scheme, size_t n)
-{
-    memset(job, 0, sizeof *job);
-    assert_int_equal(backend_open(&backend_cpu, 0, 1, &job->b), 0);
-    assert_null(sync_spec_parse(scheme, &job->spec));
-    job->sync = sync_create(job->spec.class, &(struct sync_config) {
-        .backend = job->b, .n_workers = N_WORKERS, .n = n,
-        .optimiser = optimiser_defaults(optimiser_find("adam"), 0.1f, 0.9f),
-        .spec = &job->spec,
-    });
-    for (int i = 0; i < N_WORKERS; i++) {
-        job->shares[i] = shard_range(BATCH, i, N_WORKERS);
-    }
-}
-
-static void
-job_uninit(struct job *job)
-{
-    sync_destroy(job->sync);
-    backend_close(job->b);
-}
-
-static void
-take_shares(struct job *job)
-{
-    struct sync_message m;
-    int to;
-
-    while (sync_take(job->sync, &to, &m)) {
-        struct shard before = job->shares[to];
-
-        if (m.kind == SYNC_ASSIGN) {
-            assert_null(sync_assigned_shard(&m, BATCH, &job->shares[to]));
-            job->n_changes += job->shares[to].n != before.n;
-        }
-    }
-}
-
 /* Seconds that worker 'i' takes for a sample: it changes, and others do at
  * other times. */
 static double
@@ -87,44 +40,65 @@ cost(int i, int iteration)
     return 0.001 * (1 + (iteration / (7 + i) + i) % 4);
 }
 
+enum { N_EPOCHS = N_ITERATIONS * SIZE / SAMPLES }; /* Whole ones. */
+
+struct readers {
+    struct dataset *ds;
+    struct batch *batch;
+    int seen[N_EPOCHS + 2][SAMPLES];
+    uint32_t n[N_WORKERS]; /* Of the last piece of each worker. */
+    int n_changes;         /* Of these. */
+};
+
+static void
+read_samples(struct cluster *c, const float *weights, uint64_t first,
+             uint32_t n, float *sum, double *loss)
+{
+    struct readers *r = c->job->aux;
+
+    dataset_fill(r->ds, 9, first, n, r->batch);
+    for (uint64_t j = 0; j < n; j++) {
+        r->seen[(first + j) / SAMPLES][(int) r->batch->x[j]]++;
+    }
+}
+
+static double
+read_seconds(struct cluster *c, int worker, uint32_t n)
+{
+    struct readers *r = c->job->aux;
+
+    r->n_changes += r->n[worker] != n;
+    r->n[worker] = n;
+    return n * cost(worker, c->iteration[worker]);
+}
+
 static void
 read_once(const char *scheme, int least_changes)
 {
-    enum { N_EPOCHS = N_ITERATIONS * BATCH / SAMPLES };     /* Whole ones. */
-    static int seen[N_EPOCHS + 1][SAMPLES];
-    struct dataset *ds = numbered();
-    struct batch *batch = batch_create();
-    struct job job;
+    static struct readers r;
+    const struct cluster_job job = {
+        .n_parameters = 1,
+        .batch = SIZE,
+        .optimiser = "adam",
+        .rate = 0.1f,
+        .aux = &r,
+        .gradient = read_samples,
+        .seconds = read_seconds,
+    };
+    struct cluster c;
 
-    memset(seen, 0, sizeof seen);
-    job_init(&job, scheme, 1);
-    for (int k = 0; k < N_ITERATIONS; k++) {
-        take_shares(&job);
-        for (int i = 0; i < N_WORKERS; i++) {
-            uint64_t position = (uint64_t) k * BATCH + job.shares[i].first;
-
-            dataset_fill(ds, 9, position, job.shares[i].n, batch);
-            for (int j = 0; j < batch->n; j++) {
-                seen[(position + j) / SAMPLES][(int) batch->x[j]]++;
-            }
-            if (job.spec.class->message) {
-                assert_null(job.spec.class->message(
-                    job.sync, i, &(struct sync_message) {
-                        .kind = SYNC_REPORT, .n = job.shares[i].n,
-                        .seconds = job.shares[i].n * cost(i, k),
-                    }));
-            }
-            assert_null(job.spec.class->push(job.sync, i, k,
-                                             job.shares[i].n, 0));
-        }
-    }
+    r = (struct readers){ .ds = numbered(), .batch = batch_create() };
+    cluster_init_job(&c, &job, scheme, N_WORKERS);
+    cluster_run(&c, N_ITERATIONS);
     for (int i = 0; i < N_EPOCHS * SAMPLES; i++) {
-        assert_int_equal(seen[i / SAMPLES][i % SAMPLES], 1);
+        assert_int_equal(r.seen[i / SAMPLES][i % SAMPLES], 1);
     }
-    assert_true(job.n_changes >= least_changes);
-    job_uninit(&job);
-    batch_destroy(batch);
-    dataset_destroy(ds);
+    if (r.n_changes < least_changes) {
+        fail_msg("%s: %d changes", scheme, r.n_changes);
+    }
+    cluster_uninit(&c);
+    batch_destroy(r.batch);
+    dataset_destroy(r.ds);
 }
 
 UNIT_TEST(nothing_is_read_twice_in_an_epoch)
@@ -132,7 +106,8 @@ UNIT_TEST(nothing_is_read_twice_in_an_epoch)
     read_once("lbbsp-cpu,predictor=memoryless", 100);
     read_once("lbbsp-cpu", 100);
     read_once("lbbsp-gpu", 20);
-    read_once("static,ratios=1:0.1:3.3:2:7", N_WORKERS);
+    read_once("flexrr,pieces=3", 100);
+    read_once("static,ratios=1:0.1:3.3:2:7", N_WORKERS - 1);
 }
 
 UNIT_TEST(assignments_stay_within_the_whole)
@@ -148,7 +123,7 @@ UNIT_TEST(assignments_stay_within_the_whole)
     struct shard share = { 1, 2 };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char *error = sync_assigned_shard(&wrong[i], BATCH, &share);
+        char *error = sync_assigned_shard(&wrong[i], SIZE, &share);
 
         assert_non_null(error);
         free(error);
@@ -158,29 +133,41 @@ UNIT_TEST(assignments_stay_within_the_whole)
     assert_int_equal(share.first + share.n, 65536);
 }
 
-#define N 1000                  /* Parameters. */
+#define N_PARAMETERS 1000
 
 /* Trains with gradients by chance, in parts of 'part' parameters, of workers
  * that take turns by chance. */
 static void
-train(const char *scheme, size_t part, uint64_t seed, float result[N])
+train(const char *scheme, size_t part, uint64_t seed,
+      float result[N_PARAMETERS])
 {
     struct seeded gradients, turns;
-    struct job job;
+    const struct cluster_job job = {
+        .n_parameters = N_PARAMETERS,
+        .batch = SIZE,
+        .optimiser = "adam",
+        .rate = 0.1f,
+        .momentum = 0.9f,
+    };
+    struct sync_message m;
+    struct cluster c;
+    int to;
 
     seeded_init(&gradients, 3, 0);
     seeded_init(&turns, seed, 1);
-    job_init(&job, scheme, N);
+    cluster_init_job(&c, &job, scheme, N_WORKERS);
     for (int k = 0; k < 6; k++) {
         size_t from[N_WORKERS];
         int n_left = N_WORKERS;
 
-        take_shares(&job);
+        while (sync_take(c.sync, &to, &m)) {
+            continue;
+        }
         for (int i = 0; i < N_WORKERS; i++) {
-            float *inbox = sync_inbox(job.sync, i);
+            float *inbox = sync_inbox(c.sync, i);
 
-            from[i] = N;
-            for (int j = 0; j < N; j++) {
+            from[i] = N_PARAMETERS;
+            for (int j = 0; j < N_PARAMETERS; j++) {
                 inbox[j] = seeded_normal(&gradients);
             }
         }
@@ -192,15 +179,15 @@ train(const char *scheme, size_t part, uint64_t seed, float result[N])
             }
             from[i] = from[i] > part ? from[i] - part : 0;
             if (from[i]) {
-                assert_null(sync_part(job.sync, i, k, i + 1, from[i]));
+                assert_null(sync_part(c.sync, i, k, i + 1, from[i]));
             } else {
-                assert_null(job.spec.class->push(job.sync, i, k, i + 1, 0));
+                assert_null(c.spec.class->push(c.sync, i, k, i + 1, 0));
                 n_left--;
             }
         }
     }
-    memcpy(result, sync_weights(job.sync), N * sizeof *result);
-    job_uninit(&job);
+    memcpy(result, sync_weights(c.sync), N_PARAMETERS * sizeof *result);
+    cluster_uninit(&c);
 }
 
 UNIT_TEST(parts_in_any_order_make_the_same_weights)
@@ -208,10 +195,10 @@ UNIT_TEST(parts_in_any_order_make_the_same_weights)
     static const char *const schemes[] = {
         "bsp", "static,ratios=1:2:3:4:5", "flexrr", "lbbsp-cpu",
     };
-    static float whole[N], parts[N];
+    static float whole[N_PARAMETERS], parts[N_PARAMETERS];
 
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        train(schemes[i], N, 1, whole);
+        train(schemes[i], N_PARAMETERS, 1, whole);
         for (int j = 1; j < 20; j++) {
             train(schemes[i], 1 + 37 * j, j, parts);
             assert_memory_equal(parts, whole, sizeof whole);

@@ -73,7 +73,7 @@ cluster_resume(struct cluster *c, const char *scheme, const char *dir)
     uint64_t iteration = LAST;
 
     cluster_init(c, scheme, N, mixed);
-    assert_null(checkpoint_read(dir, &hello, &iteration, c->spec.class,
+    assert_null(checkpoint_read(dir, &hello, false, &iteration, c->spec.class,
                                 c->sync));
     cluster_start(c);
     assert_int_equal(c->iteration[0], LAST);
@@ -93,7 +93,7 @@ UNIT_TEST(lbbsp_resumes_with_the_sizes_of_its_checkpoint)
         assert_null(checkpoint_write(dir, &hello, before.spec.class,
                                      before.sync, LAST));
         cluster_resume(&after, schemes[i], dir);
-        assert_memory_equal(after.n, before.n, sizeof before.n);
+        assert_memory_equal(after.share, before.share, sizeof before.share);
 
         /* Nor does the second iteration begin with equal sizes. */
         cluster_run(&after, 3);
@@ -118,7 +118,8 @@ UNIT_TEST(refuses_the_checkpoint_of_another_number_of_workers)
     cluster_uninit(&c);
     fewer.n_workers--;
     cluster_init(&c, "bsp", N - 1, mixed);
-    error = checkpoint_read(dir, &fewer, &iteration, c.spec.class, c.sync);
+    error =
+        checkpoint_read(dir, &fewer, false, &iteration, c.spec.class, c.sync);
     assert_says(error, "of another training");
     cluster_uninit(&c);
     checkpoint_prune(dir, &hello, 0, UINT64_MAX);

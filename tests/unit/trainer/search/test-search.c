@@ -26,6 +26,7 @@
 /* Halving. */
 
 static const struct search_rung rungs[] = { { 10, 2 }, { 30, 1 } };
+static const struct search_method together = { .n_brackets = 1 };
 
 UNIT_TEST(keeps_the_best_and_waits_for_the_last)
 {
@@ -33,8 +34,8 @@ UNIT_TEST(keeps_the_best_and_waits_for_the_last)
     struct halving h;
     int ranking[4];
 
-    halving_init(&h, rungs, 2, 4);
-    assert_int_equal(halving_target(&h), 10);
+    halving_init(&h, rungs, 2, &together, 4);
+    assert_int_equal(halving_target(&h, 2), 10);
     assert_int_equal(halving_rungs(&h, announced), 2);
     assert_int_equal(announced[0].iterations, 10);
     assert_int_equal(announced[0].keep, 2);
@@ -52,7 +53,7 @@ UNIT_TEST(keeps_the_best_and_waits_for_the_last)
     assert_int_equal(h.jobs[3].state, HALVING_STOPPED);
     assert_false(halving_is_over(&h));
 
-    assert_int_equal(halving_target(&h), 30);
+    assert_int_equal(halving_target(&h, 2), 30);
     assert_int_equal(halving_rungs(&h, announced), 1);
     assert_int_equal(announced[0].iterations, 30);
     halving_reached(&h, 1, 0.2);
@@ -70,7 +71,7 @@ UNIT_TEST(announces_no_more_jobs_than_are_left)
     struct search_rung announced[2];
     struct halving h;
 
-    halving_init(&h, rungs, 2, 4);
+    halving_init(&h, rungs, 2, &together, 4);
     for (int i = 0; i < 3; i++) {
         halving_failed(&h, i);
     }
@@ -84,7 +85,7 @@ UNIT_TEST(failures_leave_the_ranking)
     struct halving h;
     int ranking[4];
 
-    halving_init(&h, rungs, 2, 4);
+    halving_init(&h, rungs, 2, &together, 4);
     halving_failed(&h, 0);
     halving_reached(&h, 1, NAN);
     halving_reached(&h, 2, 0.5);
@@ -105,12 +106,75 @@ UNIT_TEST(equals_stay_in_order)
     struct halving h;
     int ranking[3];
 
-    halving_init(&h, rungs, 2, 3);
+    halving_init(&h, rungs, 2, &together, 3);
     for (int i = 2; i >= 0; i--) {
         halving_reached(&h, i, 1);
     }
     assert_int_equal(halving_end_stage(&h, ranking), 3);
     assert_memory_equal(ranking, ((int[]) { 0, 1, 2 }), sizeof ranking);
+    halving_uninit(&h);
+}
+
+/* Of those that were at a rung, a third goes on, or the best. */
+UNIT_TEST(a_trial_stops_that_is_worse_than_those_before_it)
+{
+    static const struct search_method method = { 2, 3, 1 };
+    static const struct {
+        double loss;
+        int64_t target; /* Then, or 0 if it is stopped. */
+    } cases[] = { { 0.5, 30 }, { 0.6, 0 },  { NAN, 0 },
+                  { 0.4, 30 }, { 0.45, 0 }, { 0.41, 30 } };
+    struct halving h;
+    int ranking[8];
+
+    halving_init(&h, rungs, 2, &method, 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(halving_begin(&h), i);
+        assert_int_equal(halving_target(&h, i), 10);
+        halving_reached(&h, i, cases[i].loss);
+        assert_int_equal(h.jobs[i].state,
+                         cases[i].target ? HALVING_RUNNING : HALVING_STOPPED);
+        assert_int_equal(halving_target(&h, i),
+                         cases[i].target ? cases[i].target : 10);
+    }
+    assert_int_equal(halving_begin(&h), -1);
+    halving_reached(&h, 5, 0.3);
+    halving_failed(&h, 0);
+    assert_int_equal(h.jobs[5].state, HALVING_DONE);
+    assert_false(halving_stage_is_over(&h));
+    halving_reached(&h, 3, 0.35);
+    assert_int_equal(h.jobs[3].state, HALVING_STOPPED);
+    assert_true(halving_stage_is_over(&h));
+    assert_int_equal(halving_end_stage(&h, ranking), 5);
+    assert_memory_equal(ranking, ((int[]){ 5, 3, 4, 1, 2 }), sizeof(int[5]));
+    assert_true(halving_is_over(&h));
+    halving_uninit(&h);
+}
+
+/* Of both methods: trial 1 is of the second bracket. */
+UNIT_TEST(a_bracket_is_judged_from_its_own_rung_on)
+{
+    struct search_method method = { 2, 2, 2 };
+    struct halving h;
+    int ranking[4];
+
+    halving_init(&h, rungs, 2, &method, 2);
+    assert_int_equal(halving_begin(&h), 0);
+    assert_int_equal(halving_begin(&h), 1);
+    assert_int_equal(halving_target(&h, 0), 10);
+    assert_int_equal(halving_target(&h, 1), 30);
+    halving_uninit(&h);
+
+    method.places = 0;
+    halving_init(&h, rungs, 2, &method, 4);
+    for (int i = 0; i < 4; i++) {
+        halving_reached(&h, i, i);
+    }
+    assert_int_equal(halving_end_stage(&h, ranking), 4);
+    assert_int_equal(h.jobs[0].state, HALVING_RUNNING);
+    assert_int_equal(h.jobs[1].state, HALVING_RUNNING);
+    assert_int_equal(h.jobs[2].state, HALVING_STOPPED);
+    assert_int_equal(h.jobs[3].state, HALVING_RUNNING);
     halving_uninit(&h);
 }
 
@@ -399,8 +463,9 @@ record_edit(void *r, const struct intent_edit *e)
                  e->workers[e->n - 1].role, e->model_bytes);
         break;
     case INTENT_STAGE_BEGIN:
-        add_word(r, "[%d:%" PRId64 ":%zu ", e->rung, e->rungs[0].iterations,
+        add_word(r, "[%d:%" PRId64 ":%zu", e->rung, e->rungs[0].iterations,
                  e->n);
+        add_word(r, e->eta ? "+%lld " : " ", e->to_come);
         break;
     case INTENT_STAGE_END:
         add_word(r, "%d] ", e->rung);
@@ -530,6 +595,27 @@ UNIT_TEST(a_search_halves_its_jobs)
     /* Two workers of three, then of two jobs, less than all the time. */
     assert_true(r.exchange_s > 0);
     assert_true(r.exchange_s < 6 * r.seconds[0] + 4 * r.seconds[1]);
+}
+
+/* The first at a rung passes it, though it learns nothing; trial 1 learns. */
+UNIT_TEST(an_asynchronous_search_stops_trials_one_by_one)
+{
+    static const char text[] =
+        "{\"name\": \"a\", \"trials\": 3, \"seed\": 2, "
+        "\"method\": \"asynchronous\", \"places\": 1, \"eta\": 2, "
+        "\"space\": {\"learning_rate\": [0.00001, 0.05, 0.00002], "
+        "\"width\": [16], \"batch\": [16]}, "
+        "\"rungs\": [{\"iterations\": 20}, {\"iterations\": 60}], " PLACES
+        ", " MODEL ", " DATA "}";
+    struct record r = { .n_progress = 0 };
+    struct search_result result = execute(text, &r);
+
+    assert_int_equal(result.n_failed, 0);
+    assert_true(r.rate == 0.05);
+    assert_string_equal(
+        r.text, "+a +t0:3:worker:server:2448 [0:20:1+2 ready -done [0:20:0+2 "
+                "+t1:3:worker:server:2448 [0:20:1+1 ready -done [0:20:0+1 "
+                "+t2:3:worker:server:2448 [0:20:1+0 ready -stopped 0] -a");
 }
 
 /* Under each scheme, with servers and of peers, jobs pause at the end of a
