@@ -4,7 +4,6 @@
 
 #include "controller/hosts/rpc-watch.h"
 
-#include <limits.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <stddef.h>
@@ -14,7 +13,6 @@
 
 #include "jsonrpc.h"
 #include "openvswitch/poll-loop.h"
-#include "timeval.h"
 #include "util.h"
 
 #define MAX_EVENTS 512 /* Of one call; the others come with the next. */
@@ -32,8 +30,7 @@ struct rpc_watch {
 struct waits {
     int fd;
     uint32_t events;
-    bool now;      /* It need not wait. */
-    long long due; /* time_msec() until which it waits. */
+    bool now; /* It need not wait. */
 };
 
 static _Thread_local struct waits *waits; /* NULL: the poll loop's. */
@@ -42,10 +39,6 @@ void __real_poll_fd_wait_at(int, short, const char *);
 void __wrap_poll_fd_wait_at(int, short, const char *);
 void __real_poll_immediate_wake_at(const char *);
 void __wrap_poll_immediate_wake_at(const char *);
-void __real_poll_timer_wait_at(long long, const char *);
-void __wrap_poll_timer_wait_at(long long, const char *);
-void __real_poll_timer_wait_until_at(long long, const char *);
-void __wrap_poll_timer_wait_until_at(long long, const char *);
 SSL *__real_SSL_new(SSL_CTX *);
 SSL *__wrap_SSL_new(SSL_CTX *);
 
@@ -67,26 +60,6 @@ __wrap_poll_immediate_wake_at(const char *where)
         waits->now = true;
     } else {
         __real_poll_immediate_wake_at(where);
-    }
-}
-
-void
-__wrap_poll_timer_wait_at(long long ms, const char *where)
-{
-    if (waits) {
-        waits->due = MIN(waits->due, time_msec() + MAX(ms, 0));
-    } else {
-        __real_poll_timer_wait_at(ms, where);
-    }
-}
-
-void
-__wrap_poll_timer_wait_until_at(long long ms, const char *where)
-{
-    if (waits) {
-        waits->due = MIN(waits->due, ms);
-    } else {
-        __real_poll_timer_wait_until_at(ms, where);
     }
 }
 
@@ -123,8 +96,9 @@ rpc_watch_destroy(struct rpc_watch *watch)
     }
 }
 
-void
-rpc_watch_wake(struct rpc_watch *watch, struct rpc_watched *w)
+/* Has rpc_watch_next() return 'w'. */
+static void
+wake(struct rpc_watch *watch, struct rpc_watched *w)
 {
     if (ovs_list_is_empty(&w->node)) {
         ovs_list_push_back(&watch->ready, &w->node);
@@ -137,71 +111,55 @@ rpc_watch_add(struct rpc_watch *watch, struct rpc_watched *w,
 {
     *w = (struct rpc_watched){ .rpc = rpc, .fd = -1 };
     ovs_list_init(&w->node);
-    rpc_watch_wake(watch, w);
+    wake(watch, w);
 }
 
+/* Has the kernel watch 'fd' for 'events', nothing if they are 0. */
 static void
-forget_fd(struct rpc_watch *watch, struct rpc_watched *w)
+set_events(struct rpc_watch *watch, struct rpc_watched *w, int fd,
+           uint32_t events)
 {
-    if (w->fd >= 0) {
+    struct epoll_event event = { .events = events, .data = { .ptr = w } };
+
+    if (!events && w->fd >= 0) {
         epoll_ctl(watch->fd, EPOLL_CTL_DEL, w->fd, NULL);
         w->fd = -1;
+    } else if (events && w->fd < 0) {
+        if (epoll_ctl(watch->fd, EPOLL_CTL_ADD, fd, &event)) {
+            wake(watch, w); /* For want of memory: try again. */
+            return;
+        }
+        w->fd = fd;
+    } else if (events != w->events) {
+        epoll_ctl(watch->fd, EPOLL_CTL_MOD, fd, &event);
     }
+    w->events = events;
 }
 
 void
 rpc_watch_remove(struct rpc_watch *watch, struct rpc_watched *w)
 {
-    forget_fd(watch, w);
+    set_events(watch, w, -1, 0);
     ovs_list_remove(&w->node);
     ovs_list_init(&w->node);
 }
 
-/* Since the last call, the descriptor may have been closed, which the kernel
- * forgets, and another one opened. */
 void
-rpc_watch_register_with(struct rpc_watch *watch, struct rpc_watched *w,
-                        void (*wait)(const void *aux), const void *aux)
+rpc_watch_register(struct rpc_watch *watch, struct rpc_watched *w, bool receives)
 {
-    struct waits own = { .fd = -1, .due = LLONG_MAX };
-    struct epoll_event event = { .data = { .ptr = w } };
+    struct waits own = { .fd = -1 };
 
     waits = &own;
-    wait(aux);
-    waits = NULL;
-    w->due = own.due;
-    event.events = own.events;
-    if (own.now) {
-        rpc_watch_wake(watch, w);
-    } else if (own.fd < 0) {
-        forget_fd(watch, w);
-    } else if (epoll_ctl(watch->fd, EPOLL_CTL_MOD, own.fd, &event)
-               && epoll_ctl(watch->fd, EPOLL_CTL_ADD, own.fd, &event)) {
-        rpc_watch_wake(watch, w); /* For want of memory: try again. */
-    } else {
-        w->fd = own.fd;
+    jsonrpc_wait(w->rpc);
+    if (receives) {
+        jsonrpc_recv_wait(w->rpc);
     }
-}
-
-static void
-wait_to_send(const void *rpc)
-{
-    jsonrpc_wait(CONST_CAST(struct jsonrpc *, rpc));
-}
-
-static void
-wait_for_all(const void *rpc)
-{
-    wait_to_send(rpc);
-    jsonrpc_recv_wait(CONST_CAST(struct jsonrpc *, rpc));
-}
-
-void
-rpc_watch_register(struct rpc_watch *watch, struct rpc_watched *w,
-                   bool receives)
-{
-    rpc_watch_register_with(watch, w, receives ? wait_for_all : wait_to_send,
-                            w->rpc);
+    waits = NULL;
+    if (own.now) {
+        wake(watch, w);
+    } else {
+        set_events(watch, w, own.fd, own.events);
+    }
 }
 
 void
@@ -211,7 +169,7 @@ rpc_watch_poll(struct rpc_watch *watch)
     int n = epoll_wait(watch->fd, events, MAX_EVENTS, 0);
 
     for (int i = 0; i < n; i++) {
-        rpc_watch_wake(watch, events[i].data.ptr);
+        wake(watch, events[i].data.ptr);
     }
     ovs_list_push_back_all(&watch->batch, &watch->ready);
 }

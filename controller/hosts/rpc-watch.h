@@ -21,16 +21,11 @@
  *
  * Only its stream knows what a connection waits for: TLS may have to write
  * before it can read, and may hold bytes that it has decrypted.
- * rpc_watch_register() therefore lets the stream register with the poll loop,
- * and keeps what it waits for: the linker wraps these functions of the poll
- * loop (controller/meson.build).  It must be called after each use of a
- * connection, also if that only sends.  A stream that need not wait is run
- * again in the next iteration, and so is a new one.
- *
- * What has no JSON-RPC, such as a switch, is added with NULL, and
- * rpc_watch_register_with() takes a function that registers with the poll
- * loop; it is returned also when the time has come for which that function
- * waits.
+ * rpc_watch_register() therefore lets the stream register with the poll loop, and
+ * keeps what it waits for: the linker wraps these functions of the poll loop
+ * (controller/meson.build).  It must be called after each use of a connection,
+ * also if that only sends.  A stream that need not wait is run again in the
+ * next iteration, and so is a new one.
  *
  * Thousands of connections also need memory: that of TLS is freed while it has
  * nothing to send or to decrypt.
@@ -51,8 +46,8 @@ struct rpc_watched {
     struct ovs_list node; /* In a list of struct rpc_watch; empty while it
                            * waits. */
     struct jsonrpc *rpc;
-    int fd;        /* In the set of epoll, -1 if it is not there. */
-    long long due; /* time_msec() when it has news in any case. */
+    int fd;          /* In the set of epoll, -1 if it is not there. */
+    uint32_t events; /* For which it is there. */
 };
 
 struct rpc_watch *rpc_watch_create(void);
@@ -62,14 +57,7 @@ void rpc_watch_add(struct rpc_watch *, struct rpc_watched *, struct jsonrpc *);
 void rpc_watch_remove(struct rpc_watch *, struct rpc_watched *);
 
 /* Notes what the connection waits for; for messages only with 'receives'. */
-void rpc_watch_register(struct rpc_watch *, struct rpc_watched *,
-                        bool receives);
-
-void rpc_watch_register_with(struct rpc_watch *, struct rpc_watched *,
-                             void (*wait)(const void *aux), const void *aux);
-
-/* Notes that the connection has news. */
-void rpc_watch_wake(struct rpc_watch *, struct rpc_watched *);
+void rpc_watch_register(struct rpc_watch *, struct rpc_watched *, bool receives);
 
 void rpc_watch_poll(struct rpc_watch *);
 

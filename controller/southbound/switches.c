@@ -5,11 +5,9 @@
 #include "controller/southbound/switches.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/hosts/rpc-watch.h"
 #include "controller/southbound/drivers/driver.h"
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/drivers/openflow.h"
@@ -22,11 +20,9 @@
 #include "openvswitch/match.h"
 #include "openvswitch/ofp-actions.h"
 #include "openvswitch/ofpbuf.h"
-#include "openvswitch/poll-loop.h"
 #include "packets.h"
 #include "policies/policy.h"
 #include "smap.h"
-#include "timeval.h"
 #include "util.h"
 #include "wire/alarm.h"
 #include "wire/json-put.h"
@@ -183,7 +179,6 @@ struct sw {
     char *target;               /* Address of the switch or its database. */
     int index;                  /* In the topology, or -1. */
     struct driver *driver;      /* Owned. */
-    struct rpc_watched watched; /* In 'watch'. */
 };
 
 /* Inputs of the desired state.  It is computed again if they change. */
@@ -206,8 +201,6 @@ struct switches {
                                  * certificate name that a switch outside the
                                  * topology must have. */
     struct basis basis;
-    struct rpc_watch *watch; /* NULL before the first switches_run(). */
-    long long due;           /* Least 'watched.due' of all. */
 };
 
 struct switches *
@@ -228,7 +221,6 @@ switches_destroy(struct switches *ss)
             free(ss->switches[i].name);
             free(ss->switches[i].target);
         }
-        rpc_watch_destroy(ss->watch);
         smap_destroy(&ss->identities);
         free(ss->switches);
         routes_destroy(ss->routes);
@@ -426,16 +418,6 @@ get_basis(const struct switches *ss, const struct policy *policy,
     return basis;
 }
 
-/* Has the next switches_run() run 'sw', whose connection may be closed. */
-static void
-wake_switch(struct switches *ss, struct sw *sw)
-{
-    if (ss->watch) {
-        sw->watched.fd = -1;
-        rpc_watch_wake(ss->watch, &sw->watched);
-    }
-}
-
 static void
 update_routes(struct switches *ss)
 {
@@ -462,7 +444,7 @@ switches_set(struct switches *ss, const struct policy *policy,
         update_routes(ss);
     }
     for (size_t i = 0; i < ss->n; i++) {
-        struct sw *sw = &ss->switches[i];
+        const struct sw *sw = &ss->switches[i];
         struct driver_want want = { .generation = generation };
 
         if (sw->index < 0) {
@@ -473,7 +455,6 @@ switches_set(struct switches *ss, const struct policy *policy,
             want.queues = queue_plan_create(policy, ss->topology, sw->index);
         }
         sw->driver->class->want(sw->driver, &want);
-        wake_switch(ss, sw);
         queue_plan_destroy(want.queues);
         flow_table_destroy(want.flows);
     }
@@ -500,58 +481,24 @@ switches_leave(struct switches *ss)
         memset(&ss->basis, 0, sizeof ss->basis);
         for (size_t i = 0; i < ss->n; i++) {
             ss->switches[i].driver->class->leave(ss->switches[i].driver);
-            wake_switch(ss, &ss->switches[i]);
         }
     }
 }
 
-static void
-wait_switch(const void *sw_)
-{
-    const struct sw *sw = sw_;
-
-    sw->driver->class->wait(sw->driver);
-}
-
-/* Runs the switches that have news: most have none most of the time. */
 void
 switches_run(struct switches *ss)
 {
-    long long now = time_msec();
-    struct rpc_watched *w;
-
-    if (!ss->watch) {
-        ss->watch = rpc_watch_create();
-        for (size_t i = 0; i < ss->n; i++) {
-            rpc_watch_add(ss->watch, &ss->switches[i].watched, NULL);
-        }
-    }
-    if (now >= ss->due) {
-        ss->due = LLONG_MAX;
-        for (size_t i = 0; i < ss->n; i++) {
-            w = &ss->switches[i].watched;
-            if (now >= w->due) {
-                rpc_watch_wake(ss->watch, w);
-            } else {
-                ss->due = MIN(ss->due, w->due);
-            }
-        }
-    }
-    rpc_watch_poll(ss->watch);
-    while ((w = rpc_watch_next(ss->watch))) {
-        struct sw *sw = CONTAINER_OF(w, struct sw, watched);
-
-        sw->driver->class->run(sw->driver);
-        rpc_watch_register_with(ss->watch, w, wait_switch, sw);
-        ss->due = MIN(ss->due, w->due);
+    for (size_t i = 0; i < ss->n; i++) {
+        ss->switches[i].driver->class->run(ss->switches[i].driver);
     }
 }
 
 void
 switches_wait(struct switches *ss)
 {
-    rpc_watch_wait(ss->watch);
-    poll_timer_wait_until(ss->due);
+    for (size_t i = 0; i < ss->n; i++) {
+        ss->switches[i].driver->class->wait(ss->switches[i].driver);
+    }
 }
 
 /* Returns the share of 'n_wanted' entries that are applied, 0 to 1. */
