@@ -193,7 +193,7 @@ test("a disconnected controller is shown, and the page recovers", async t => {
 
     await page.waitForSelector("#live[data-state=live]");
     proxy.away = true;
-    await page.waitForSelector("#live[data-state=away]");
+    await page.waitForSelector("#live[data-state=disconnected]");
     assert.ok(await page.locator(".order tbody tr").count() > 0);
     proxy.away = false;
     await page.waitForSelector("#live[data-state=live]");

@@ -84,7 +84,8 @@ UNIT_TEST(a_worker_gives_samples_while_it_computes)
                                     .seed = o.seed,
                                     .learning_rate = o.learning_rate,
                                     .momentum = o.momentum,
-                                    .optimiser = optimiser_find(o.optimiser) },
+                                    .optimiser = optimiser_find(o.optimiser),
+                                    .schedule = o.schedule },
         &client));
     assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
                      PS_OK);
