@@ -5,11 +5,13 @@
 #include "controller/hosts/host-wanted.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
+#include "timeval.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
 
@@ -97,8 +99,9 @@ host_jobs_init(struct host_jobs *jobs, const struct cluster *c,
     bool shares =
         order_classes[policy->order.kind].service == ORDER_SERVICE_SHARE;
     const struct shash_node **nodes, *place;
+    long long now = time_msec();
 
-    *jobs = (struct host_jobs){ .n = 0 };
+    *jobs = (struct host_jobs){ .due = LLONG_MAX };
     shash_init(&jobs->by_host);
     put_common(&jobs->common, policy, generation);
     if (!c) {
@@ -111,7 +114,12 @@ host_jobs_init(struct host_jobs *jobs, const struct cluster *c,
         struct job_entries *entries = &jobs->entries[jobs->n];
 
         if (!job->live) {
-            continue;
+            long long until = job->stopped_at + HOST_WANTED_LINGER_MS;
+
+            if (now >= until) {
+                continue;
+            }
+            jobs->due = MIN(jobs->due, until);
         }
         entries_init(entries, job, shares);
         jobs->n++;

@@ -31,9 +31,15 @@ struct host;
 struct job_entries;
 struct policy;
 
+/* A job keeps its place in the rows for this time, in ms, after it has
+ * stopped: its sockets are still sending what they have. */
+#define HOST_WANTED_LINGER_MS 250
+
 struct host_jobs {
     struct shash by_host; /* Live jobs by the name of a host on which they have
                            * traffic, or processes that are not admitted. */
+    long long due;        /* time_msec() when the rows will differ by
+                           * themselves, because a job has lingered. */
     struct ds common;     /* Columns that all rows have. */
     struct job_entries *entries; /* Of live jobs. */
     size_t n;                    /* Of 'entries'. */

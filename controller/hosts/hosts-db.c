@@ -5,6 +5,7 @@
 #include "controller/hosts/hosts-db.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,7 @@ struct hosts_db {
                                  * 0 before the first. */
     int64_t generation;         /* Largest generation of any row. */
     bool dirty;                 /* Rows must be compared. */
+    long long due;              /* time_msec() when they must be. */
     struct cooldown cooldown;   /* Delay after that. */
     bool observe;               /* Hosts got no job in the last rows. */
     bool unwritten;             /* The database may have other rows. */
@@ -74,6 +76,7 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     hdb->loop.idl = idl;
     leader_search_init(&hdb->search, idl, remote, ANSWERS_PROBE_MS);
     hdb->cluster = cluster;
+    hdb->due = LLONG_MAX;
     return hdb;
 }
 
@@ -418,10 +421,12 @@ hosts_db_compare(struct hosts_db *hdb, const struct policy *policy,
     struct shash_node *node;
     struct host_jobs jobs;
 
-    hdb->dirty |= hdb->observe != observe;
+    hdb->dirty |= hdb->observe != observe || now >= hdb->due;
     hdb->observe = observe;
-    if (!hdb->dirty || !hosts_db_is_ready(hdb)
-        || generation < hdb->generation) {
+    if (!hdb->dirty) {
+        poll_timer_wait_until(hdb->due);
+        return;
+    } else if (!hosts_db_is_ready(hdb) || generation < hdb->generation) {
         return;
     } else if (now < hdb->cooldown.until) {
         poll_timer_wait_until(hdb->cooldown.until);
@@ -450,6 +455,8 @@ hosts_db_compare(struct hosts_db *hdb, const struct policy *policy,
         hdb->version = version;
         hdb->written_at = now;
     }
+    hdb->due = jobs.due;
+    poll_timer_wait_until(hdb->due);
     host_jobs_uninit(&jobs);
     cooldown_after(&hdb->cooldown, now, time_usec() - began);
     plan_write(hdb, pushes ? PUSHED_MS : WRITE_MS);

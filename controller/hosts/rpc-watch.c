@@ -145,7 +145,8 @@ rpc_watch_remove(struct rpc_watch *watch, struct rpc_watched *w)
 }
 
 void
-rpc_watch_register(struct rpc_watch *watch, struct rpc_watched *w, bool receives)
+rpc_watch_register(struct rpc_watch *watch, struct rpc_watched *w,
+                   bool receives)
 {
     struct waits own = { .fd = -1 };
 

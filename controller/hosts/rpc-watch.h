@@ -21,11 +21,11 @@
  *
  * Only its stream knows what a connection waits for: TLS may have to write
  * before it can read, and may hold bytes that it has decrypted.
- * rpc_watch_register() therefore lets the stream register with the poll loop, and
- * keeps what it waits for: the linker wraps these functions of the poll loop
- * (controller/meson.build).  It must be called after each use of a connection,
- * also if that only sends.  A stream that need not wait is run again in the
- * next iteration, and so is a new one.
+ * rpc_watch_register() therefore lets the stream register with the poll loop,
+ * and keeps what it waits for: the linker wraps these functions of the poll
+ * loop (controller/meson.build).  It must be called after each use of a
+ * connection, also if that only sends.  A stream that need not wait is run
+ * again in the next iteration, and so is a new one.
  *
  * Thousands of connections also need memory: that of TLS is freed while it has
  * nothing to send or to decrypt.
@@ -57,7 +57,8 @@ void rpc_watch_add(struct rpc_watch *, struct rpc_watched *, struct jsonrpc *);
 void rpc_watch_remove(struct rpc_watch *, struct rpc_watched *);
 
 /* Notes what the connection waits for; for messages only with 'receives'. */
-void rpc_watch_register(struct rpc_watch *, struct rpc_watched *, bool receives);
+void rpc_watch_register(struct rpc_watch *, struct rpc_watched *,
+                        bool receives);
 
 void rpc_watch_poll(struct rpc_watch *);
 

@@ -738,6 +738,9 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         restart_job(c, job);
     }
     job->seen = true;
+    if (job->live && !(running && cojob->running)) {
+        job->stopped_at = time_msec();
+    }
     job->live = running && cojob->running;
     job->model_bytes = model_bytes;
     return job;

@@ -237,6 +237,7 @@ struct job {
     char *full_name;            /* "COJOB/JOB". */
     bool seen;                  /* Added since cluster_intent_begin(). */
     bool live;                  /* Neither it nor its cojob has ended. */
+    long long stopped_at;       /* time_msec() when it ceased to be live. */
     int64_t began;              /* Epoch ms.  If it changes, the job has begun
                                  * again and all measurements are reset. */
     int64_t model_bytes;        /* By the intent, 0 if unknown. */
