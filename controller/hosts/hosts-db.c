@@ -61,6 +61,7 @@ struct hosts_db {
     bool observe;               /* Hosts got no job in the last rows. */
     bool unwritten;             /* The database may have other rows. */
     long long next_write;       /* time_msec() of the next transaction. */
+    long long sent_at;          /* Of the last one. */
 };
 
 struct hosts_db *
@@ -142,10 +143,10 @@ load_reported(struct hosts_db *hdb, const struct hostsrec_host_reported *row)
 static void
 plan_write(struct hosts_db *hdb, int ms)
 {
-    if (!hdb->unwritten) {
-        hdb->unwritten = true;
-        hdb->next_write = time_msec() + ms;
-    }
+    long long at = MAX(time_msec() + ms, hdb->sent_at + WRITE_MS);
+
+    hdb->next_write = hdb->unwritten ? MIN(hdb->next_write, at) : at;
+    hdb->unwritten = true;
 }
 
 static void
@@ -459,7 +460,7 @@ hosts_db_compare(struct hosts_db *hdb, const struct policy *policy,
     poll_timer_wait_until(hdb->due);
     host_jobs_uninit(&jobs);
     cooldown_after(&hdb->cooldown, now, time_usec() - began);
-    plan_write(hdb, pushes ? PUSHED_MS : WRITE_MS);
+    plan_write(hdb, pushes ? PUSHED_MS : 0);
 }
 
 void
@@ -476,6 +477,7 @@ hosts_db_write(struct hosts_db *hdb)
         return;
     }
     hdb->unwritten = false;
+    hdb->sent_at = time_msec();
     write_access(hdb);
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
         struct host *host = node->data;

@@ -31,8 +31,9 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 #define LOCK_NAME "stagecoach"
 
 /* An iteration that begins so long after the last one is late: then the probe
- * of the connection was late, too. */
-#define LATE_MS 1000
+ * of the connection was late, too.  An idle controller sends leases once a
+ * second. */
+#define LATE_MS 2000
 
 /* Shortest time between two transactions, except for overrides. */
 #define WRITE_MS 200
