@@ -393,11 +393,12 @@ write_leader(struct intent_db *idb, int64_t lease_ms)
                               "lead");
 }
 
-/* A program that was stopped finds the connection as it was before. */
+/* A program that was stopped finds the connection as it was before; one that
+ * has begun has no connection yet. */
 static void
 confirm(struct leadership *l, const struct leadership_view *view)
 {
-    if (view->msec > l->ran_at + LATE_MS) {
+    if (l->ran_at && view->msec > l->ran_at + LATE_MS) {
         l->doubted_until = view->msec + ANSWERS_MS;
     }
     l->ran_at = view->msec;
