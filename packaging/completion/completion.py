@@ -51,7 +51,7 @@ def add_options(node, lines):
 
 def read(argv):
     """Returns the node of 'argv', None if it is not a command with --help."""
-    done = subprocess.run([*argv, "--help"], stdin=subprocess.DEVNULL,
+    done = subprocess.run([*EMULATOR, *argv, "--help"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=20,
                           check=False)
     if done.returncode or not done.stdout.startswith("usage:"):
@@ -167,7 +167,7 @@ def print_zsh(name, top):
     print(f"    esac\n}}\n\n{function} \"$@\"")
 
 
-shell, program = sys.argv[1:]
+shell, program, *EMULATOR = sys.argv[1:]
 tree = read([os.path.abspath(program)])
 if not tree:
     sys.exit(f"{program}: has no --help")
