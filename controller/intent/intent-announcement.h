@@ -6,7 +6,7 @@
 /* What a search announced and hid, by the stages of its cojob in the database.
  *
  * The stage before a stage is the one of the next smaller rung that had ended
- * when the stage began; a stage of which there is none is a first one, and so
+ * when the stage began; without one a stage is a first one, and so
  * is an asynchronous one, see stage_trials_announced().
  * Nothing is kept outside of the database, so a restarted controller finds the
  * same.  Pure functions. */

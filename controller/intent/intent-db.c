@@ -30,10 +30,10 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 /* Name of the OVSDB lock of controllers. */
 #define LOCK_NAME "stagecoach"
 
-/* An iteration that begins so long after the last one is late: then the probe
- * of the connection was late, too.  An idle controller sends leases once a
- * second. */
-#define LATE_MS 2000
+/* An iteration that begins so long after the last one is late: the messages
+ * that it reads are older than they seem by up to this.  An idle leader wakes
+ * up twice in this time. */
+#define LATE_MS 500
 
 /* Shortest time between two transactions, except for overrides. */
 #define WRITE_MS 200
@@ -403,6 +403,9 @@ confirm(struct leadership *l, const struct leadership_view *view)
     }
     l->ran_at = view->msec;
     l->confirmed = view->answers && view->msec >= l->doubted_until;
+    if (l->active) {
+        poll_timer_wait_until(view->msec + LATE_MS / 2);
+    }
 }
 
 enum leadership_action

@@ -26,8 +26,8 @@
  *
  * An active controller that loses the connection to the intent database stays
  * active: if another one takes over, agents follow its newer generation.  But
- * it pushes orders to agents only while the database answers: its last word is
- * then at most ANSWERS_MS old, 3 s with the time that an iteration takes.
+ * it pushes orders to agents only while the database replies: its last message
+ * is then at most ANSWERS_MS old, 3 s with the time that an iteration takes.
  *
  * A search announces its end, but not when its rows are no longer needed, and
  * a search that is killed announces nothing.  So cojobs are deleted

@@ -88,7 +88,7 @@ struct fake_agent {
     struct svec jobs;         /* Announced here, "COJOB/JOB". */
     bool changes;             /* Their bytes and iterations change. */
     long long began;          /* Time of iteration 0, as time_msec(). */
-    int64_t told;             /* Version in the last telemetry. */
+    int64_t reported;         /* Version in the last telemetry. */
     long long next_telemetry; /* Time of the next telemetry, as
                                * time_msec(). */
 
@@ -221,8 +221,8 @@ agent_report(const struct fake_agent *a)
     return text;
 }
 
-/* Returns a hash of what a host does by its order: that of ranks, not the
- * ranks themselves. */
+/* Returns a hash of what a host does by its order, in which the sequence of
+ * its jobs counts, not their ranks. */
 static uint32_t
 hash_order(const struct wanted *wanted)
 {
@@ -253,7 +253,7 @@ note_order(struct fake_agent *a)
 {
     uint32_t order = hash_order(&a->wanted);
 
-    a->told = a->wanted.version;
+    a->reported = a->wanted.version;
     a->messages++;
     a->concerned += order != a->order;
     a->order = order;
@@ -273,8 +273,8 @@ agent_run(struct fake_agent *a)
 
     telemetry_run(a->telemetry);
     wanted_run(&a->wanted, a->loop.idl, &a->lease, now);
-    if (due || a->told != a->wanted.version) {
-        if (a->told != a->wanted.version) {
+    if (due || a->reported != a->wanted.version) {
+        if (a->reported != a->wanted.version) {
             note_order(a);
         }
         a->next_telemetry += due ? TELEMETRY_REPEAT_MS : 0;

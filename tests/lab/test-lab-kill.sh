@@ -67,14 +67,11 @@ wait_in_run 20 is controller.ctl controller/status stages 2
 wait_in_run 5 has_slots h0 2
 
 generation=$(ask controller.ctl controller/status generation)
-version=$(ask hosts/h0/agent.ctl agent/status version)
 kill -9 "$(pid_of "stagecoach-controller.*$rundir/")"
 newer() { [ "$(ask "$1" "$2" generation)" -gt "$generation" ]; }
 wait_in_run 10 newer controller.ctl controller/status
 wait_in_run 10 newer hosts/h0/agent.ctl agent/status
 wait_in_run 10 is hosts/h0/agent.ctl agent/status state ordered
-[ "$(ask hosts/h0/agent.ctl agent/status version)" -ge "$version" ] ||
-    fail "the version of the order fell"
 echo "controller: the order is back, with a newer generation"
 
 slots=$(slots_of_shim h0)

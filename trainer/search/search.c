@@ -28,8 +28,7 @@
 #define NEVER "1000000000000"   /* Iterations: only the last checkpoint. */
 #define WAKE_MS 250             /* Interval of checks of time limits. */
 
-/* A team, and what it reports.  The progress of a job is that of its slowest
- * worker. */
+/* A team, and its progress, which its slowest worker determines. */
 struct job {
     const struct search_config *config;
     char name[32]; /* "t0". */
@@ -232,7 +231,7 @@ job_run(struct job *job)
         job->failed = true;
         job->error = error;
     } else {
-        free(error); /* A consequence of being told to end. */
+        free(error); /* A consequence of the request to end. */
     }
 }
 

@@ -35,7 +35,7 @@ struct member {
     const struct search_host *host;
     int port;         /* Of a server or a peer; 0: unknown. */
     int64_t paused;   /* Iteration at which a worker waits, or -1. */
-    char *last_words; /* Line that says why it failed, or NULL. */
+    char *last_words; /* Line with the cause of its failure, or NULL. */
 };
 
 struct team {
@@ -336,7 +336,7 @@ take_lines(struct team *team, int i)
     }
 }
 
-/* Reads what member 'i' says on standard error.  The last words of a process
+/* Reads what member 'i' writes on standard error.  The last words of a process
  * that fails begin with PROGRAM and are kept; other lines wait in 'held', or
  * are dropped at the end of the job, where they are about connections that
  * close. */

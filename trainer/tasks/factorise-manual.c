@@ -146,12 +146,13 @@ gone(void *m_, int i, bool died)
     peer_net_notify(m->net);
 }
 
-/* Returns a message if this node was told to end. */
+/* Returns a message if this node was requested to end. */
 static char *
 look(struct manual *m)
 {
     control_run(m->in->control);
-    return control_stopped(m->in->control) ? duplicate("told to end") : NULL;
+    return control_stopped(m->in->control) ? duplicate("requested to end")
+                                           : NULL;
 }
 
 /* Waits for a while, with the lock held before and after.  Returns a message

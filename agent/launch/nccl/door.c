@@ -70,7 +70,7 @@ open_door(void)
     }
 }
 
-/* Maps the page if its name is that of another file than before.  The
+/* Maps the page if another file has its name now than before.  The
  * previous one stays mapped, because threads may be reading it. */
 static void
 look_up_page(uint64_t now)

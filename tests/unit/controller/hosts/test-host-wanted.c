@@ -11,6 +11,7 @@
 #include "controller/model/cluster.h"
 #include "policies/policy.h"
 #include "tests/unit/unit-test.h"
+#include "timeval.h"
 #include "util.h"
 #include "wire/host-order.h"
 
@@ -93,6 +94,21 @@ FIXTURE_TEST(processes_that_are_not_admitted_get_no_order)
         strstr(row(f, "h1"), "\"owner_uid\":[\"map\",[[\"c/a\",1000]]]"));
     job_admit(f->a, cluster_get_host(f->c, "h0"));
     assert_level(f, "h0", "[\"c/a\",1],[\"c/b\",0]");
+}
+
+/* Its sockets are still sending what they have. */
+FIXTURE_TEST(a_stopped_job_stays_for_a_moment)
+{
+    struct host_jobs jobs;
+
+    f->b->live = false;
+    f->b->stopped_at = time_msec();
+    assert_level(f, "h0", "[\"c/a\",1],[\"c/b\",0]");
+    host_jobs_init(&jobs, f->c, f->policy, f->generation);
+    assert_int_equal(jobs.due, f->b->stopped_at + HOST_WANTED_LINGER_MS);
+    host_jobs_uninit(&jobs);
+    f->b->stopped_at -= HOST_WANTED_LINGER_MS;
+    assert_level(f, "h0", "[\"c/a\",1]");
 }
 
 /* What a row depends on, one after the other. */

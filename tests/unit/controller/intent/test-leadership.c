@@ -139,7 +139,7 @@ UNIT_TEST(a_newer_generation_on_hosts_fences_the_leader)
     assert_int_equal(l.requested, 4);
 }
 
-/* An iteration two seconds late makes the age of the database's last word
+/* An iteration half a second late makes the age of the database's last message
  * unknown, until its probe was answered in time. */
 UNIT_TEST(a_leader_is_confirmed_while_the_database_answers_in_time)
 {
@@ -147,11 +147,12 @@ UNIT_TEST(a_leader_is_confirmed_while_the_database_answers_in_time)
         long long msec;
         bool answers, confirmed;
     } steps[] = {
-        { 90000, true, true },  { 91900, true, true },
-        { 93500, true, true },  { 93600, false, false },
-        { 94000, true, true },  { 98000, true, false },
-        { 99000, true, false }, { 99900, false, false },
-        { 100600, true, true },
+        { 90000, true, true },  { 90500, true, true },
+        { 91000, true, true },  { 91100, false, false },
+        { 91500, true, true },  { 92100, true, false },
+        { 92600, true, false }, { 93100, true, false },
+        { 93600, true, false }, { 94100, false, false },
+        { 94500, true, false }, { 94600, true, true },
     };
     struct leadership l = { .active = true, .generation = 1 };
     struct leadership_view view = holder;
